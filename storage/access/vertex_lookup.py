@@ -11,11 +11,12 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, brief, printable
 from penstock.storage.base.threads import ROWS, map_ranges, ranges
 from penstock.storage.encoding.string_array import NO_ORDER, string_array
-from penstock.storage.format.schema import CHUNK_VERTICES
 from penstock.storage.tables.edge_pieces import StoredRows
 
 KEPT = 64
 """Ids whose vertices a graph keeps, in some kilobytes: programs that start again from one of them read nothing."""
+READ_AT_ONCE = 1 << 18
+"""Ids of a graph that a thread reads at once: a chunk of a file's."""
 
 
 class QueriedGraph(Protocol):
@@ -194,7 +195,7 @@ def vertices_of_ids(
         found[at[here]] = first + begin + here
 
     if len(wanted):
-        map_ranges(look, last - first, CHUNK_VERTICES, cores())
+        map_ranges(look, last - first, READ_AT_ONCE, cores())
     return found
 
 

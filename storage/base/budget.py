@@ -135,6 +135,13 @@ def resident_bytes(process: int | None = None) -> int:
     return _held_by(process)[1]
 
 
+def is_running(process: int) -> bool:
+    """Whether there is a process of this number on this machine."""
+    import psutil
+
+    return bool(psutil.pid_exists(process))
+
+
 def _free_in_machine() -> int:
     """Bytes that processes may still take, page cache included."""
     available = _AVAILABLE.search(_read(Path("/proc/meminfo")) or "")

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder, writing
+from penstock.storage.base.budget import is_running
 from penstock.storage.base.errors import PenstockError, RunError, UnsyncedError
 from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.base.threads import ThreadPool
@@ -135,15 +136,13 @@ def opened_alone(graph: Path, stripes: Sequence[Path]) -> Iterator[OpenedGraph]:
 
     What processes that were killed left of files of it, which had no name yet, is removed.
     """
-    import psutil
-
     target = graph.resolve() if graph.is_symlink() else graph
     left = re.compile(rf"\.{re.escape(target.stem)}(\.[0-9a-f]{{8}})?\.partial-([0-9]+)-[0-9a-f]{{8}}\..+")
     with kept_to_itself(target):
         opened = open_frames(target, stripes)
         for folder in {file.path.absolute().parent for file in opened.open_files}:
             for path in folder.iterdir():
-                if (found := left.fullmatch(path.name)) and not psutil.pid_exists(int(found[2])):
+                if (found := left.fullmatch(path.name)) and not is_running(int(found[2])):
                     path.unlink(missing_ok=True)
         yield opened
 
