@@ -9,8 +9,10 @@ random lanes of WIDTH bits and a few random exceptions in every block, about as 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -46,17 +48,20 @@ def arena_of(device: Device, size: int, vertices: int) -> NDArray[np.uint32]:
     return arena
 
 
-def best_seconds(device: Device, work: Callable[[], Any], seconds: float, clock: TimeBudget) -> float:
-    """Run once untimed (kernels are compiled, pages touched), then up to REPEATS times within `seconds`; the best."""
+def best_seconds(device: Device, work: Callable[[], Any], seconds: float, clock: TimeBudget, threads: int = 0) -> float:
+    """Run once untimed (kernels are compiled, pages touched), then up to REPEATS times within `seconds`; the best.
+
+    threads: of the host's that work: what each was on a core counts, not what it waited for one.
+    """
     work()
     device.finish()
-    best, repeats, until = float("inf"), 0, clock.until(seconds)
+    best, repeats, until = inf, 0, clock.until(seconds)
     while repeats < REPEATS and (not repeats or clock.now() + best < until):
-        began = device.event(None)
+        began, busy = device.event(None), time.process_time()
         work()
-        ended = device.event(None)
+        ended, busy = device.event(None), time.process_time() - busy
         device.wait(ended)
-        best = min(best, device.seconds(began, ended))
+        best = min(best, device.seconds(began, ended), busy / threads if threads else inf)
         repeats += 1
     return max(LEAST_SECONDS, best)
 
@@ -78,7 +83,7 @@ def pull(device: Device, probes: Probes, arrays: tuple[Any, Any], seconds: float
     for threads in doublings(cores()) if probes.threaded else (0,):
         if not samples or clock.left > 0:
             work = partial(probes.pull, *arrays, edges, threads)
-            samples.append(RateSample(threads, edges, best_seconds(device, work, seconds, clock)))
+            samples.append(RateSample(threads, edges, best_seconds(device, work, seconds, clock, threads)))
     return tuple(samples)
 
 
@@ -94,7 +99,7 @@ def sweep(probes: HostProbes, arrays: tuple[Any, Any], seconds: float, clock: Ti
     for threads in doublings(cores()):
         if not samples or clock.left > 0:
             work = partial(probes.sweep, *arrays, edges, threads)
-            best = min(best_seconds(host, work, seconds / ROUNDS, clock) for _ in range(ROUNDS))
+            best = min(best_seconds(host, work, seconds / ROUNDS, clock, threads) for _ in range(ROUNDS))
             samples.append(RateSample(threads, edges, best))
     return tuple(samples)
 
@@ -121,7 +126,7 @@ def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: Time
     for threads in doublings(min(cores(), MOST_THREADS)):
         if not samples or clock.left > 0:
             packs = GatherBuffers(Device(), 0, 0, (np.uint32, None), threads)
-            took = best_seconds(host, partial(_all_of, packs, parts), seconds, clock)
+            took = best_seconds(host, partial(_all_of, packs, parts), seconds, clock, threads)
             packs.close()
             samples.append(RateSample(threads, target.nbytes, took))
     return tuple(samples)
