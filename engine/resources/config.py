@@ -52,7 +52,7 @@ class Tuning:
         bool, Declared("Correct the rates by measured seconds of earlier iterations, if the link has a rate.")
     ] = True
     combine: Annotated[
-        int, Declared("Filter partitions that travel as one task; 1: none.", least=1, applies="link")
+        int, Declared("Filter partitions that travel as one task, at most; 1: none.", least=1, applies="link")
     ] = 4
     priority: Annotated[bool, Declared("Largest pending value first, instead of ascending order.")] = True
     local_rounds: Annotated[

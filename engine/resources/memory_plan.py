@@ -227,7 +227,7 @@ def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> 
     given = config.device_edge_memory
     wish = DeviceBudgetRequest(
         config.partition_bytes,
-        config.tuning.combine,
+        1 if config.tuning.link_rate else config.tuning.combine,  # such a link has no latency to share
         config.route,
         config.tuning.residency != "none",
         device_memory=memory_bytes if given is None else None,

@@ -27,7 +27,7 @@ class TuningOptions(TypedDict, total=False):
     feedback: bool
     """Correct the rates by measured seconds of earlier iterations, if the link has a rate."""
     combine: int
-    """Filter partitions that travel as one task; 1: none."""
+    """Filter partitions that travel as one task, at most; 1: none."""
     priority: bool
     """Largest pending value first, instead of ascending order."""
     local_rounds: int
