@@ -123,7 +123,7 @@ class Pipeline:
             self.staging.unpin()
             return Plan(demand.direction, ())
         options = replace(self.options, route="filter") if whole else self.options
-        return make_plan(demand, directory.table, self.residency(demand), rates, options)
+        return replace(make_plan(demand, directory.table, self.residency(demand), rates, options), carriers=whole)
 
     def kept_plan(self, demand: Demand) -> Plan | None:
         """Return the plan of the last walk once more, None where it is to be made anew.

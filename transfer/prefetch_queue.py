@@ -45,7 +45,8 @@ class PrefetchQueue:
         self._release_shown()
         self.read_ahead()
         shown, self._prepared = self._prepared, None
-        if shown is None and (arrived := self._arrived()) is not None:
+        waits = self.plan.carriers and self._here
+        if shown is None and not waits and (arrived := self._arrived()) is not None:
             self._coming.remove(arrived)
             shown = arrived[1]
         self._shown = shown or self._resident()

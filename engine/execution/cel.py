@@ -63,7 +63,7 @@ def _pays(run: RunParts, stream: EdgeStream, frontier: Frontier) -> bool:
     sent = _sent_by(run) + frontier.edges
     pays = stream.carriers_pay(frontier, sent, passed=run.passed is not None)
     if pays and run.passed is None:
-        run.passed = sent
+        run.passed = 0 if stream.from_disk else sent
     return pays
 
 

@@ -41,7 +41,7 @@ class RunParts:
     iterations are yielded one by one, the state, and all that a checkpoint holds, is that after the last of them.
     phase: of a program of phases, the one that is run, for the records. situation: what the direction of the present
     iteration was chosen by. relaxed: whether rows of unsettled vertices were walked in an earlier one.
-    passed: edges of frontiers up to the first that rows follow by choice (`cel.py`), None before it.
+    passed: edges of frontiers up to the first that rows follow by choice (`cel.py`), 0 if from disk, None before it.
     """
 
     program: Program

@@ -60,13 +60,13 @@ def tasks(resident=(), near=(), far=()):
 
 @pytest.fixture
 def queue_of(monkeypatch):
-    def make(found, *, room=3, ahead=3):
+    def make(found, *, room=3, ahead=3, carriers=False):
         fake = Fake(room)
         monkeypatch.setattr(prefetch_queue, "ROUTES", dict.fromkeys(("resident", "filter"), fake))
         options = TransferOptions(8, slabs=room, ahead=ahead)
         staging = SimpleNamespace(options=options, places=SimpleNamespace(free=1))
         directory = SimpleNamespace(staging=staging, pieces=None, unpacks=False)
-        return PrefetchQueue(Plan("out", tuple(found)), None, directory), fake
+        return PrefetchQueue(Plan("out", tuple(found), carriers=carriers), None, directory), fake
 
     return make
 
@@ -112,6 +112,14 @@ def test_resident_tasks_fill_the_waits_and_arrivals_go_first(queue_of):
 
     follow(queue, seen)
     assert order == [0, 201, 1, 200]
+
+
+def test_what_is_resident_goes_before_what_has_arrived_where_rows_follow(queue_of):
+    queue, fake = queue_of(tasks(resident=[0, 1], near=[100, 101]), carriers=True)
+    fake.arrived.update((100, 101))
+    order = []
+    follow(queue, order.append)
+    assert order == [0, 1, 100, 101]
 
 
 @pytest.mark.parametrize("room", [1, 2])

@@ -165,12 +165,14 @@ class Plan:
     """The ordered tasks of one iteration over one adjacency.
 
     `whole`: its one task is the entire adjacency, in one array: resident, or read in place over the link, where no
-    partition is looked at (the pipeline's short cut).
+    partition is looked at (the pipeline's short cut). `carriers`: rows follow its tasks, so what is resident goes
+    first: most edges end there.
     """
 
     direction: Direction
     tasks: tuple[Task, ...]
     whole: bool = False
+    carriers: bool = False
 
     @property
     def resident(self) -> bool:

@@ -31,4 +31,5 @@ def test_runs_with_a_pass_tell_what_is_left_and_others_what_there_is() -> None:
     known = Carriers()
     known.end(1_000, None)
     known.end(700, 600)
+    known.end(900, 0)  # a pass from disk tells nothing
     assert (known.work, known.left) == (1_000, 100)
