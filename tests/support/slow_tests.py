@@ -28,6 +28,7 @@ SLOW_FILES = (
     "engine/resources/test_least_budget.py",
     "engine/resources/test_packed_edges.py",
     "engine/resources/test_packed_sweeps.py",
+    "engine/queries/test_device_samples.py",
     "engine/queries/test_device_walks.py",
     "engine/queries/test_neighbors.py",
     "engine/queries/test_pyg.py",
