@@ -100,15 +100,14 @@ class NeighborSampler:
             "device_memory": device_memory,
             "device_edge_memory": device_edge_memory,
         }
-        self._options: dict[str, Any] = {
-            "replace": replace,
-            "weight": weight,
-            "time": time,
-            "direction": direction,
-            "where": where,
-        }
-        self._options |= resources
+        self._options = resources | {"replace": replace, "weight": weight, "time": time}
+        self._options |= {"direction": direction, "where": where}
         config = Config.of(**resources)
+        check_device(config)
+        self._device = device_of(config)
+        config.check_used(self._device)
+        if not self._device.reads_host and (weight or time is not None):
+            raise InputError("a GPU draws every neighbor alike; leave weight and time out, or device")
         if time is not None and (weight or where is not None):
             raise InputError("time takes the place of weights, and where leaves its column out; leave these out")
         self.graph = opened_where(self._source, where, config)
@@ -120,21 +119,14 @@ class NeighborSampler:
         self.fanouts, self.replace, self.weight, self.time = _checked(fanouts, replace=replace), replace, weight, time
         self._rows = _rows_of(self.graph, direction)
         self._finder = VertexFinder(self.graph)
-        self._process, self._threads = os.getpid(), config.thread_count
+        self._process, self._threads, self._there = os.getpid(), config.thread_count, None
         self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight or time is not None)
         self._prepare()
         self._rows.index(self._threads)  # before a fork, which then shares it, and ids
         self._finder.names(np.empty(0, np.int64))
-        self._device = device_of(config)
-        config.check_used(self._device)
-        self._there = None
         if not self._device.reads_host:
             from penstock.engine.queries.device_samples import DeviceSamples  # the compiler
 
-            check_device(config)
-            if weight or time is not None:
-                self.close()
-                raise InputError("a GPU draws every neighbor alike; leave weight and time out, or device")
             self._there = DeviceSamples(self._device, self._rows, self._edges, config)
 
     def __getstate__(self) -> dict[str, Any]:
