@@ -88,20 +88,22 @@ class DeviceSamples:
             drawn = self._last(ends)
             if len(nodes) + drawn >= NOWHERE:
                 raise RunError(f"a hop draws {drawn:,} edges for one batch; give fewer seeds, or smaller fan-outs")
-            edges, cols, found, marks, rows = (device.array(drawn, np.int64) for _ in range(5))
+            block = device.array(3 * drawn, np.int64)
+            rows, cols, edges = (block[part * drawn : (part + 1) * drawn] for part in range(3))
+            found, marks = device.array(drawn, np.int64), device.array(drawn, np.int64)
             given = nodes, np.int64(first), self._index, self._kept, self._rest
             draw_edges(blocks, *given, ends, key_of(one.seed, hop), again, places, edges, cols, found)
             blocks = blocks_for(drawn)
             mark_first(blocks, found, nodes, places, marks)
             ranks = device.running_sums(marks)
-            further = device.array(self._last(ranks), np.int64)
-            number_found(blocks, found, nodes, places, ranks, further, rows)
-            one.add(*(device.to_host(array) for array in (further, rows, cols, edges)))
-            joined = device.array(len(nodes) + len(further), np.int64)
+            joined = device.array(len(nodes) + self._last(ranks), np.int64)
+            number_found(blocks, found, nodes, places, ranks, joined[len(nodes) :], rows)
             device.copy_within(joined[: len(nodes)], nodes, None)
-            device.copy_within(joined[len(nodes) :], further, None)
+            one.nodes_per_hop.append(len(joined) - len(nodes))
+            one.parts.append(tuple(device.to_host(block).reshape(3, drawn)))
             first, nodes = len(nodes), joined
         forget_places(blocks_for(len(nodes)), nodes, places)
+        one.known = device.to_host(nodes)
 
     def _last(self, sums: Any) -> int:
         """The sum of all."""

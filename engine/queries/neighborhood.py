@@ -141,16 +141,9 @@ class Neighborhood:
         of = np.repeat(np.arange(before - self.nodes_per_hop[-1], before), counts)
         if len(self._limits):
             neighbors = neighbors + self.known[of] // self._vertices * self._vertices
-        known, row = _joined(self.known, neighbors)
-        self.add(known[before:], row, of, edges)
-
-    def add(
-        self, new: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.int64], edges: NDArray[np.int64]
-    ) -> None:
-        """Add a hop: nodes that are new, and of each edge that was drawn the places of its ends and its number."""
-        self.known = np.concatenate([self.known, new])
-        self.nodes_per_hop.append(len(new))
-        self.parts.append((row, col, edges))
+        self.known, row = _joined(self.known, neighbors)
+        self.nodes_per_hop.append(len(self.known) - before)
+        self.parts.append((row, of, edges))
 
     def sample(self, finder: VertexFinder) -> SampledNeighbors:
         """What it has become."""
