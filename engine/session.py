@@ -63,6 +63,7 @@ from penstock.engine.resources.device_resources import RESOURCES, device_of
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import HeldBytes, MemoryPlan
 from penstock.engine.resources.requirements_types import MemoryRequest
+from penstock.engine.state.compacted_rows import CompactedRows
 from penstock.engine.state.device_pages import DevicePages, KeptRows, LockedPages
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
@@ -172,6 +173,7 @@ class Session:
         self._planned: MemoryRequest | None = None
         self._pages: StatePages | None = None
         self._paged: tuple[list[Path], int] = [], 0
+        self._accepted: CompactedRows | None = None
         self._other: Session | None = None
         self._announced: Program | None = None
         self._asked: RunRequirements | None = None
@@ -546,6 +548,8 @@ class Session:
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
                 phase.converged = result.converged
+                if phase.accepted_edges == "kept" and not (self._accepted and self._accepted.complete):
+                    phase.accepted_edges, self._accepted = "", None
                 records.extend(result.records)
                 del result, values
             with stage("summary"):
@@ -705,6 +709,10 @@ class Session:
                 state.mark_apart()
         state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
         equipment.give_ids_back(state.groups)
+        if pages is not None and program.accepted_edges == "kept" and not self._setting.checkpoints:
+            state.accepted = self._accepted = CompactedRows(complete=True)
+        elif program.accepted_edges == "walked":
+            state.compacted, self._accepted = self._accepted, None
         if asks.unmatched and pages is None:
             state.unmatched = UnmatchedRows.with_room(asks.unmatched, self.graph.vertices, self.graph.vertex_dtype)
         for stream in (*streams.values(), *against.values()):

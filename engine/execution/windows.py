@@ -20,9 +20,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.state.compacted_rows import CompactedRows
 from penstock.engine.state.state import Bitmap
 from penstock.engine.state.state_arrays import StepValues
-from penstock.engine.state.unvisited_rows import UnvisitedRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,7 +143,7 @@ class Windows:
         self._steps, self._out = StepValues.of(program), out
         self.count, self._emptied, self.settled = 1, 0, False
         keeps = kernels.picks and program.visits_once and bool(program.accumulator) and not self._steps.asks_degree
-        self._keeps_unvisited = keeps
+        self._keeps, self._keep_room, self._reached = keeps, 0, 0
         self._room, self._together, self._by_file = self._pages.room, 0, True
         self._before = self._so_far()
         self._of_file: dict[str, EdgeStream] = {}
@@ -178,41 +178,18 @@ class Windows:
         Its values are in memory meanwhile. settle: gives the vertices of a window new values, of a walk that brings all
         messages; None: others follow. unexplored: edges of vertices that no frontier has had, with this one.
         """
-        kept = self._room_for_unvisited(stream, frontier, unexplored) if settle is not None else 0
-        with self._pages.lent(kept) if kept else nullcontext():
-            yield from self._walk(stream, frontier, settle, kept)
-
-    def _room_for_unvisited(self, stream: EdgeStream, frontier: Frontier, unexplored: int) -> int:
-        """Bytes for rows that a push has kept, or may keep (`UnvisitedRows`): what values leave where all have room.
-
-        Only a push that reads all edges may: others leave out chunks without active rows.
-        """
-        state, pages, rest = self._state, self._pages, self._state.unvisited
-        if not self._keeps_unvisited or stream.direction != "push" or self.owners is not None:
-            return 0
-        (_, near), rows, together = self._beside(stream)
-        each = sum(pages.item_bytes[name] for name in {*state.fields, state.messages})
-        room = self._room - each * -(-state.last // rows) * rows - AHEAD * near * together
-        left = room - state.last // 8
-        few = rest is None and 0 < unexplored * stream.edge_bytes < left
-        if few and (cut := self.cut(stream, room)).count == 1:
-            walked = self.stream_of(stream, 0) if cut.of_file else stream
-            if walked.reads_all(self._kernels, frontier):
-                rest = state.unvisited = UnvisitedRows(left)
-        return 0 if rest is None else room
-
-    def _walk(
-        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, less: int
-    ) -> Iterator[tuple[EdgeStream, AtHand]]:
-        """As `walk`; less: bytes of the room that are lent."""
         state, steps, pushes, owners = self._state, self._steps, stream.direction == "push", self.owners
+        less, accepted = self._room_for_kept(stream, frontier, unexplored, alone=settle is not None), state.accepted
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
-        most = self.most_kept(stream)
-        edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks and not less else None
+        most, along = self.most_kept(stream), state.compacted is not None and pushes
+        edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks and not along else None
         id_bytes: int = state.vertices.itemsize
         kept = most + 1 if edges is None else edges * (stream.edge_bytes + id_bytes)
         kept += 2 * min(frontier.vertices, edges or 0) * id_bytes
+        if accepted is not None and accepted.complete:
+            kept += accepted.nbytes + kept  # some of them twice
+            most = min(most, less)
         if owners is not None:
             owners.bring_rows(near if pushes else near | far)
         if kept <= most:
@@ -220,6 +197,41 @@ class Windows:
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
             return
+        with self._pages.lent(less) if less else nullcontext():
+            yield from self._by_windows(stream, frontier, (far, near), settle, less)
+
+    def _room_for_kept(self, stream: EdgeStream, frontier: Frontier, unexplored: int, *, alone: bool) -> int:
+        """Bytes for rows that pushes have kept, or may keep (`CompactedRows`): what values leave where all have room.
+
+        Only a push that reads all edges may keep those of vertices that are not visited: others leave out chunks
+        without active rows. alone: whether a walk brings all messages.
+        """
+        state, pages, rows, accepted = self._state, self._pages, self._state.compacted, self._state.accepted
+        if rows is not None and rows.complete and not self._keeps:  # of another phase
+            return rows.nbytes
+        room, pushes = 0, self._keeps and alone and stream.direction == "push" and self.owners is None
+        if pushes:
+            (_, near), page, together = self._beside(stream)
+            each = sum(pages.item_bytes[name] for name in {*state.fields, state.messages})
+            room = self._room - each * -(-state.last // page) * page - AHEAD * near * together
+        kept = sum(some.nbytes for some in (rows, accepted) if some is not None)
+        self._keep_room, self._reached = room - state.last // 8 - kept, 0
+        if self._keep_room <= 0 or (cut := self.cut(stream, room)).count > 1:
+            if accepted is not None:
+                accepted.forget()
+            return room if rows is not None else 0
+        if rows is None and 0 < unexplored * stream.edge_bytes < self._keep_room:
+            walked = self.stream_of(stream, 0) if cut.of_file else stream
+            rows = state.compacted = CompactedRows() if walked.reads_all(self._kernels, frontier) else None
+        return room if rows is not None or (accepted is not None and accepted.complete) else 0
+
+    def _by_windows(
+        self, stream: EdgeStream, frontier: Frontier, names: tuple[Collection[str], Collection[str]],
+        settle: Settle | None, less: int,
+    ) -> Iterator[tuple[EdgeStream, AtHand]]:  # fmt: skip
+        """As `walk`; names: arrays of a window, and of rows; less: bytes of the room that are lent."""
+        state, steps, pushes, owners = self._state, self._steps, stream.direction == "push", self.owners
+        far, near = names
         cut, hot_first = self.cut(stream, less), self._kernels.hot_first
         self.count = cut.count
         if not self._kernels.picks:  # on cores the window takes what rows could keep
@@ -264,8 +276,8 @@ class Windows:
     def cut(self, stream: EdgeStream, less: int = 0) -> WindowCut:
         """The windows of a walk along this stream, for which there is room, but for so many bytes."""
         (beside, page, _), adjacency = self._beside(stream), stream.directory.adjacency
-        picks = self._kernels.picks
-        if picks and not (self._by_file and self._has_windows(stream)):
+        picks, rows = self._kernels.picks, self._state.compacted
+        if picks and not (self._by_file and self._has_windows(stream) and (rows is None or not rows.complete)):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
         how = {"picks": picks, "pushes": stream.direction == "push"}
         size, room = self.size(stream, less), self._room - less
@@ -345,6 +357,7 @@ class Windows:
                         self.owners.bring(far, spans, pushes=True)
                     for view in kept:
                         part = view if len(groups) == 1 else self._in_window(view, stream, frontier, window)
+                        part = self._accepted(part, stream, frontier)
                         with state.held(near if part.e1 else (), view.v0, view.v1):
                             yield part
                     self._pushed(spans, frontier, whole=not few)
@@ -352,12 +365,33 @@ class Windows:
                         for first, last in spans:
                             settle(state.part(first, last))
 
-    def _in_window(self, view: View, stream: EdgeStream, frontier: Frontier, window: tuple[int, int]) -> View:
-        """The edges of a view to the vertices of a window."""
+    def _in_window(
+        self, view: View, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], **which: bool
+    ) -> View:
+        """The edges of a view to the vertices of a window; which: as `WindowKernels.in_window` takes it."""
         began, pushes = time.perf_counter(), stream.direction == "push"
-        found = self._kernels.in_window(view, self._state, frontier, stream.index, window, pushes=pushes)
+        found = self._kernels.in_window(view, self._state, frontier, stream.index, window, pushes=pushes, **which)
         view.record.kernel_seconds += time.perf_counter() - began
         return found
+
+    def _accepted(self, view: View, stream: EdgeStream, frontier: Frontier) -> View:
+        """The edges of a view that a push has to walk: where those are kept that are accepted, these.
+
+        Of edges to a vertex that is reached, views of later rows have none of an earlier source.
+        """
+        kept = self._state.accepted
+        if kept is None or not kept.complete:
+            return view
+        again, self._reached = view.v0 < self._reached, max(view.v0, self._reached)
+        view = self._in_window(view, stream, frontier, (0, self._state.last), accepted=True, again=again)
+        self._keep(kept, view)
+        return view
+
+    def _keep(self, rows: CompactedRows, view: View) -> bool:
+        """Keep a view if there is room; returns whether there is."""
+        before, has_room = rows.nbytes, rows.keep(view, self._keep_room)
+        self._keep_room -= rows.nbytes - before
+        return has_room
 
     @property
     def _own(self) -> tuple[int, int]:
@@ -382,29 +416,32 @@ class Windows:
         """The views, of edges to the window, while the values of their rows are in memory."""
         state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
         assert pages is not None, "values come with the rows of the index"
-        rest, unvisited = state.unvisited if pushes else None, Bitmap.empty(0)
-        if rest is not None:
+        rows, unvisited = state.compacted if pushes else None, Bitmap.empty(0)
+        if rows is not None and rows.complete:
+            rows = None
+        if rows is not None:
             unvisited = Bitmap.empty(state.last)
             unvisited.add_where(lambda v0, v1: np.asarray(state.target[v0:v1] == state.identity), state.last)
         for arrived in arrivals:
             view = arrived.narrowed()  # sums depend on the windows, too
-            rows = view.v0, view.v1
-            until = view.v1 + self._pages.ahead * self._pages.range_of(pages) if frontier.everything else 0
+            v0, v1 = view.v0, view.v1
+            until = v1 + self._pages.ahead * self._pages.range_of(pages) if frontier.everything else 0
             if not pushes:
-                self._empty(view.v1)
-            with state.held(near, view.v0, view.v1, until=until, rows=stream.index):
+                self._empty(v1)
+            with state.held(near, v0, v1, until=until, rows=stream.index):
                 if window is not None:
                     view = self._in_window(view, stream, frontier, window)
                 if view.e0 < view.e1:
-                    yield view
+                    yield self._accepted(view, stream, frontier)
                     if not pushes:
-                        self._note_changes(frontier, rows[0], rows[1])
-                    elif rest is not None and rest.left >= 0:
-                        rest.keep(self._kernels.among(view, state, stream.index, unvisited.words))
-        if rest is not None and rest.left < 0:
-            state.unvisited = None
-        elif rest is not None:
-            rest.complete = True
+                        self._note_changes(frontier, v0, v1)
+                if rows is not None and view.e0 < view.e1:
+                    began = time.perf_counter()
+                    if not self._keep(rows, self._kernels.among(view, state, stream.index, unvisited.words)):
+                        rows = state.compacted = None
+                    view.record.kernel_seconds += time.perf_counter() - began
+        if rows is not None:
+            rows.complete = True
 
     def _pushed(self, spans: Sequence[tuple[int, int]], frontier: Frontier, *, whole: bool = True) -> None:
         """Give owners what a push has found for vertices whose pages are at hand, and note where that is.

@@ -325,12 +325,19 @@ class WindowKernels(Kernels[S], Protocol[S]):
         """Let messages be combined with nothing."""
 
     def in_window(
-        self, view: View, state: S, frontier: Frontier, index: Index, window: tuple[int, int], *, pushes: bool
-    ) -> View:
-        """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
+        self, view: View, state: S, frontier: Frontier, index: Index, window: tuple[int, int], *, pushes: bool,
+        accepted: bool = False, again: bool = False,
+    ) -> View:  # fmt: skip
+        """What a view holds of edges to these vertices; for pushes that of active rows, compacted.
+
+        accepted: only those to vertices that have no message; again: or that have got one in this walk.
+        """
 
     def among(self, view: View, state: S, index: Index, marks: Any) -> View:
-        """What a view holds of edges between marked vertices, compacted; marks: words of a bitmap. As `in_window`."""
+        """What a view holds of edges from marked vertices to those that have no message, compacted. As `in_window`.
+
+        marks: words of a bitmap.
+        """
 
     # Of the cores, where trees are linked (`execution/union_find.py`).
 

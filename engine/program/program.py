@@ -210,6 +210,9 @@ class Program:
     visits_once : bool
         Whether a vertex for which `cond` does not hold accepts no message later either, as in a search. With
         `early_exit`, pulls may then keep rows that they read in vain, and read no others from then on.
+    accepted_edges : {"", "kept", "walked"}
+        Of phases whose values are in a file: "kept" where pushes keep the edges that vertices accept (`visits_once`),
+        "" once the phase has run if memory had no room for all; "walked" of the next one, which needs no others.
     accumulator : str
         The field in which messages are combined, "": an array of their own, which takes as much memory again. With
         `everywhere` its values are read by `send` at most, which runs on all vertices before messages come: `vertex`
@@ -295,6 +298,7 @@ class Program:
     message: Any = None
     early_exit: ClassVar[bool] = False
     visits_once: ClassVar[bool] = False
+    accepted_edges: str = ""
     accumulator: ClassVar[str] = ""
     self_combining: ClassVar[bool] = False
     order_free: ClassVar[bool] = False

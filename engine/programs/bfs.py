@@ -316,6 +316,38 @@ class Parents(Program):
         return incoming
 
 
+class ParentsOfAccepted(Program):
+    """Parents along the edges that the pushes of a round have kept."""
+
+    source: int | Sequence[int]
+    parent = Field(VERTEX, fill=LARGEST)
+    combine = "min"
+    message = VERTEX
+    accumulator = "parent"
+    accepted_edges = "walked"
+    starts_anywhere = True
+    by_ranges = True
+    max_iter = 1
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """A source is its own parent."""
+        first = internal_ids(graph, self.source)
+        state["parent"][first] = first
+        return Start(everything=True)
+
+    def edge(source):  # type: ignore[no-untyped-def]
+        """Travels along an edge: who sends it."""
+        return source
+
+    def cond(iteration):  # type: ignore[no-untyped-def]
+        """Every vertex that such an edge leads to takes part."""
+        return iteration == 0
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """A reached vertex: its parent."""
+        return incoming
+
+
 class ParentsByRank(Parents):
     """The same, where ties go by the places of the original ids."""
 
@@ -342,18 +374,21 @@ class InRounds(Ending, Program):
         made.first, made.max_iter = first, min(made.max_iter - first, LEVELS)
         made.bounded = self.target is not None or self.cutoff is not None
         made.cutoff = None if made.cutoff is None else made.cutoff - first
+        if levels and not (made.bounded or "rank" in fields_of(self)):  # the first that reaches it has the smallest id
+            made.accepted_edges = "kept"
         return made
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """A round; or one of levels alone, and what finds its parents."""
         if "parent" not in fields_of(self):
             return [self.round(0)]
-        return [self.round(0), self.round(0, levels=True), self._parents]
+        levels = self.round(0, levels=True)
+        found = [self.round(0), levels, self._parents(ParentsByRank if "rank" in fields_of(self) else Parents)]
+        return [*found, self._parents(ParentsOfAccepted)] if levels.accepted_edges else found
 
-    @property
-    def _parents(self) -> Program:
+    def _parents(self, kind: type[Program]) -> Program:
         """What finds the parents of a round."""
-        made = like(self, ParentsByRank if "rank" in fields_of(self) else Parents)
+        made = like(self, kind)
         made.bounded, made.max_iter = False, 1
         return made
 
@@ -366,7 +401,8 @@ class InRounds(Ending, Program):
             yield now
             self.watched, self.converged = now.watched, now.converged
             if apart:
-                yield self._parents
+                kind = ParentsByRank if "rank" in fields_of(self) else Parents
+                yield self._parents(ParentsOfAccepted if now.accepted_edges else kind)
             ended = now.converged or begin + LEVELS >= most
             if begin or not ended:
                 level: Any = state["level"]

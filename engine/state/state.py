@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Frontier:
     """vertices and edges (out-edges) that are active.
 
-    edges: 0, not counted, where kept rows have all that are needed (`UnvisitedRows`). everything: every vertex is.
+    edges: 0, not counted, where kept rows have all that are needed (`CompactedRows`). everything: every vertex is.
     listed: State.vertices and State.work hold them, ascending. rest: lowest priority still pending above the limit (inf
     where none).
     """

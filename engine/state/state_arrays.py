@@ -20,7 +20,7 @@ from penstock.engine.program.program import Program, arguments, author_function,
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.state.unvisited_rows import UnvisitedRows
+    from penstock.engine.state.compacted_rows import CompactedRows
     from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
 
@@ -40,7 +40,8 @@ class StateArrays(ABC):
     fields: name -> array (last - first, *shape); arrays: the same in declared order, as kernels take them. sent: what
     active vertices send. pending: who will be active; active: who is; touched: who has got messages. vertices: room for
     a list of them. lines: of memory that the listed frontier's rows take, where they are counted. pages: what holds the
-    arrays of values where there is no room for all. unvisited: rows that a push has kept there, if any.
+    arrays of values where there is no room for all. compacted: rows that pushes have kept there, if any, which they
+    walk in place of all once they are complete; accepted: those that they keep for another phase.
     """
 
     first: int
@@ -57,7 +58,8 @@ class StateArrays(ABC):
     lines: int | None = None
     sent_ahead: tuple[float, ...] | None
     pages: StatePages | None
-    unvisited: UnvisitedRows | None = None
+    compacted: CompactedRows | None = None
+    accepted: CompactedRows | None = None
     _paged: dict[str, Any]
     _incoming: Any
     _accumulator: str

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 SPAN = np.uint64(4096)
 STEP_ROWS = 1 << 12
 """Rows that a thread looks at together."""
-ALL = np.zeros(0, np.uint64)
-"""In place of a bitmap: all vertices."""
 
 
 @inline
@@ -164,8 +162,15 @@ def rows_of(step, size, view):  # type: ignore[no-untyped-def]
 
 @inline
 def next_wanted(wanted, v, last):  # type: ignore[no-untyped-def]
-    """The first row from v on that is wanted, or `last`; words without one are passed over at once."""
-    marks, whole, base = wanted
+    """The first row from v on that is wanted, or `last`; words without one are passed over at once.
+
+    wanted: a bitmap of vertices, which begins with vertex `base`, and whether all are meant; of compacted rows theirs.
+    """
+    marks, whole, base, vertices = wanted
+    if vertices.shape[0] > 0:
+        while v < last and not (whole or is_marked(marks, np.uint64(vertices[v]) - base)):
+            v += ONE
+        return v
     while not whole and v < last:
         left = marks[(v - base) >> SIX] >> ((v - base) & LOW)
         if left != NONE:
@@ -183,47 +188,27 @@ def edges_of(index, v, view):  # type: ignore[no-untyped-def]
 @inline
 def is_taken(u, window):  # type: ignore[no-untyped-def]
     """Whether edges to vertex u are meant."""
-    low, high, marks = window
-    return u >= low and u < high and (marks.shape[0] == 0 or is_marked(marks, u))
+    low, high, values, nothing, marks = window
+    meant = u >= low and u < high and (values.shape[0] == 0 or values[u] == nothing)
+    return meant or (marks.shape[0] > 0 and is_marked(marks, u))
 
 
-@loop_kernel("count_in_window", grain=1)
-def count_in_window(first_step, end_step, view, index, wanted, size, window, counts):  # type: ignore[no-untyped-def]
-    """Count the edges of each step's rows to vertices of a window, and the rows that have some.
+@loop_kernel("pick_in_window", grain=1)
+def pick_in_window(first_step, end_step, view, index, wanted, size, window, every, counts, weighted, picked):  # type: ignore[no-untyped-def]
+    """Copy the edges of each step's rows to vertices of a window, from where its first one is in the view.
 
-    wanted: a bitmap of rows, which begins with vertex `base`, and whether all are meant. window: the first and past the
-    last vertex, and a bitmap of those that are meant; without words: all. counts: int64 (steps, 2).
+    wanted: of `next_wanted`. window: the first and past the last vertex, and values of vertices, of which those are
+    meant that have `nothing`; no values: all; and a bitmap of others that are, if any are. every: whether rows without edges are noted, too. counts: int64 (steps,
+    2), of edges and rows. picked: neighbors; weights; rows, from the step's first one on, and their starts among the
+    step's edges.
     """
     view = EdgeView(*view)
+    neighbors, weights, rows, starts = picked
+    vertices = wanted[3]
     for step in range(first_step, end_step):
-        edges, rows = np.int64(0), np.int64(0)
         v, last = rows_of(step, size, view)
-        v = next_wanted(wanted, v, last)
-        while v < last:
-            begin, end = edges_of(index, v, view)
-            found = np.int64(0)
-            for e in range(begin, end):
-                u = np.uint64(view.neighbors[e])
-                found += np.int64(is_taken(u, window))
-            edges += found
-            rows += np.int64(found > 0)
-            v = next_wanted(wanted, v + ONE, last)
-        counts[step, 0] = edges
-        counts[step, 1] = rows
-
-
-@loop_kernel("keep_in_window", grain=1)
-def keep_in_window(first_step, end_step, view, index, wanted, size, window, counts, weighted, kept):  # type: ignore[no-untyped-def]
-    """Copy these edges, those of step s from place counts[s, 0] on.
-
-    kept: neighbors; weights; rows and their starts, one for each row that has some, those of step s from counts[s, 1]
-    on; and starts by vertex, where all are wanted. Of rows or starts by vertex one has no items, and is not written.
-    """
-    view = EdgeView(*view)
-    neighbors, weights, rows, starts, by_vertex = kept
-    for step in range(first_step, end_step):
-        at, row = counts[step, 0], counts[step, 1]
-        v, last = rows_of(step, size, view)
+        first, row = edges_of(index, v, view)[0], np.int64(v - view.v0)
+        at, before_rows = first, row
         v = next_wanted(wanted, v, last)
         while v < last:
             before = at
@@ -235,13 +220,39 @@ def keep_in_window(first_step, end_step, view, index, wanted, size, window, coun
                     if weighted:
                         weights[at] = view.weights[e]
                     at += 1
-            if by_vertex.shape[0] > 0:
-                by_vertex[v] = before
-            elif at > before:
-                rows[row] = v
-                starts[row] = before
+            if every or at > before:
+                rows[row] = vertices[v] if vertices.shape[0] > 0 else v
+                starts[row] = before - first
                 row += 1
             v = next_wanted(wanted, v + ONE, last)
+        counts[step, 0] = at - first
+        counts[step, 1] = row - before_rows
+
+
+@loop_kernel("pack_picked", grain=1)
+def pack_picked(first_step, end_step, view, index, size, counts, weighted, picked, kept):  # type: ignore[no-untyped-def]
+    """Put what steps have picked one behind the other, that of step s from place counts[s, 0] on, rows from counts[s, 1].
+
+    kept: neighbors; weights; rows and their starts; and starts by vertex, where every row was noted. Of rows or starts
+    by vertex one has no items, and is not written.
+    """
+    view = EdgeView(*view)
+    from_neighbors, from_weights, from_rows, from_starts = picked
+    neighbors, weights, rows, starts, by_vertex = kept
+    for step in range(first_step, end_step):
+        v, last = rows_of(step, size, view)
+        first, row = edges_of(index, v, view)[0], np.int64(v - view.v0)
+        at, to = counts[step, 0], counts[step, 1]
+        for e in range(counts[step + 1, 0] - at):
+            neighbors[at + e] = from_neighbors[first + e]
+            if weighted:
+                weights[at + e] = from_weights[first + e]
+        for i in range(counts[step + 1, 1] - to):
+            if by_vertex.shape[0] > 0:
+                by_vertex[from_rows[row + i]] = at + from_starts[row + i]
+            else:
+                rows[to + i] = from_rows[row + i]
+                starts[to + i] = at + from_starts[row + i]
 
 
 class WindowRows:
@@ -256,20 +267,23 @@ class WindowRows:
         self._rows = 0, 0
 
     def narrowed(
-        self, run: Callable[..., None], view: View, index: Any, wanted: Any, window: tuple[int, int],
-        marks: NDArray[np.uint64] = ALL, *, compacts: bool,
+        self, run: Callable[..., None], meant: tuple[Any, ...], view: View, index: Any, wanted: Any,
+        *, compacts: bool,
     ) -> View:  # fmt: skip
         """The edges of a view to the vertices of a window, valid until the next call; compacted ones stay.
 
-        run: runs a kernel of so many steps. wanted, marks: as `count_in_window` takes them. compacts: as for pushes.
+        run: runs a kernel of so many steps. meant: the `window` of `pick_in_window`. compacts: as for pushes.
         """
-        weighted, steps = view.weights is not None, -(-(view.v1 - view.v0) // STEP_ROWS)
+        weighted, count, steps = view.weights is not None, view.v1 - view.v0, -(-(view.v1 - view.v0) // STEP_ROWS)
         weights = view.weights if view.weights is not None else np.zeros(1, np.uint8)
         edges = view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
-        low, high = window
-        asked = edges, index, wanted, STEP_ROWS, (np.uint64(low), np.uint64(high), marks)
+        window, room = (np.uint64(meant[0]), np.uint64(meant[1]), *meant[2:]), view.e1 - view.e0
+        picked = (
+            np.empty(room, view.neighbors.dtype), np.empty(room if weighted else 1, weights.dtype),
+            np.empty(count, self._dtype), np.empty(count, self._dtype),
+        )  # fmt: skip
         counts = np.zeros((steps + 1, 2), np.int64)
-        run(count_in_window, steps, *asked, counts[1:])
+        run(pick_in_window, steps, edges, index, wanted, STEP_ROWS, window, not compacts, counts[1:], weighted, picked)
         np.cumsum(counts, axis=0, out=counts)
         total, rows = counts[-1].tolist()
         neighbors, kept = np.empty(total, view.neighbors.dtype), np.empty(total if weighted else 1, weights.dtype)
@@ -279,7 +293,8 @@ class WindowRows:
         if not compacts:
             self._starts.forget(*self._rows)
             self._rows, by_vertex = (view.v0, view.v1 + 1), self._starts.values
-        run(keep_in_window, steps, *asked, counts, weighted, (neighbors, kept, found, starts, by_vertex))
+        packed = neighbors, kept, found, starts, by_vertex
+        run(pack_picked, steps, edges, index, STEP_ROWS, counts, weighted, picked, packed)
         starts[-1] = total
         if not compacts:
             by_vertex[view.v1] = total

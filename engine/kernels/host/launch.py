@@ -167,7 +167,7 @@ class HostKernels:
         small = state.walked < SMALL and (limit == state.selected_below or len(state.pending.words) < FEW_WORDS)
         state.selected_below = limit
         steady, plain = due.make_select_due, frontier_kernels.make_select
-        rows = state.unvisited is None or not state.unvisited.complete  # else edges are not counted
+        rows = not self._has_others(state)  # else edges are not counted
         found, edges, low, listed = 0, 0, np.inf, rows
 
         def is_looked_at(part: State) -> bool:
@@ -314,33 +314,47 @@ class HostKernels:
         grouping.ungroup(groups, self.threads)
 
     def in_window(
-        self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool
-    ) -> View:
-        """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
-        whole = frontier.everything or not pushes
-        most = view.e1 - view.e0 if whole else min(view.e1 - view.e0, frontier.edges)
-        active = state.active.words
-        narrowed = partial(self._narrowed(state, most), window=window, compacts=pushes)
+        self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool,
+        accepted: bool = False, again: bool = False,
+    ) -> View:  # fmt: skip
+        """What a view holds of edges to these vertices; for pushes that of active rows, compacted.
+
+        accepted: only those to vertices that have no message; again: or that have got one in this walk.
+        """
+        whole, active = frontier.everything or not pushes, state.active.words
+        most = view.e1 - view.e0 if whole else min(view.e1 - view.e0, frontier.edges or view.e1)
+        picked = self._picked(state, most, window, accepted=accepted, again=again)
         if view.rows is None or view.offsets is None:
-            return narrowed(view, kernel_index(index), (active, whole, np.uint64(state.first)))
-        places = replace(view, v0=0, v1=len(view.rows))  # compacted rows, all of which are wanted, by their places
-        found = narrowed(places, own_index(view.offsets), (active, True, np.uint64(0)))
-        return replace(found, v0=view.v0, v1=view.v1, rows=view.rows[found.rows])
+            wanted = active, whole, np.uint64(state.first), state.vertices[:0]
+            return picked(view, kernel_index(index), wanted, compacts=pushes)
+        places = replace(view, v0=0, v1=len(view.rows))
+        wanted = active, whole or not self._has_others(state), np.uint64(state.first), view.rows
+        return replace(picked(places, own_index(view.offsets), wanted, compacts=True), v0=view.v0, v1=view.v1)
+
+    @staticmethod
+    def _has_others(state: State) -> bool:
+        """Whether compacted rows are those that were kept, with others than the active ones among them."""
+        return state.compacted is not None and state.compacted.complete
 
     def among(self, view: View, state: State, index: Index, marks: NDArray[np.uint64]) -> View:
-        """What a view holds of edges between marked vertices, compacted."""
-        narrowed, wanted = self._narrowed(state, view.e1 - view.e0), (marks, False, np.uint64(0))
-        return narrowed(view, kernel_index(index), wanted, (0, state.last), marks, compacts=True)
+        """What a view holds of edges from marked vertices to those that have no message, compacted."""
+        picked = self._picked(state, view.e1 - view.e0, (0, state.last), accepted=True)
+        return picked(view, kernel_index(index), (marks, False, np.uint64(0), state.vertices[:0]), compacts=True)
 
-    def _narrowed(self, state: State, most: int) -> Callable[..., View]:
+    def _picked(
+        self, state: State, most: int, window: Vertices, *, accepted: bool, again: bool = False
+    ) -> Callable[..., View]:
         """What keeps some edges of views, of which so many at most are looked at."""
         if self._window_rows is None:
             self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
+        values = state.target.reshape(-1)
 
         def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
             self._call(kernel, most < SMALL, steps, *arguments)
 
-        return partial(self._window_rows.narrowed, run)
+        values, marks = values if accepted else values[:0], state.touched.words
+        meant = *window, values, values.dtype.type(state.identity), marks if again else marks[:0]
+        return partial(self._window_rows.narrowed, run, meant)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -349,8 +363,7 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut, block = self._cut(view.e1)
-            rows, kept = (view.rows, view.offsets), state.unvisited
-            marked = state.active.words, kept is None or not kept.complete  # else rows of others are among them
+            rows, marked = (view.rows, view.offsets), (state.active.words, frontier.everything or not self._has_others(state))
             self._call(push.make_push_compacted, *cut, edges, *rows, arrays, *marked, block, *values)
         elif self.hot_first and self._push_replicas(view, state, frontier, index, scalars):
             return
