@@ -548,14 +548,14 @@ class Session:
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
                 phase.converged = result.converged
-                if phase.accepted_edges == "kept" and not (self._accepted and self._accepted.complete):
-                    phase.accepted_edges, self._accepted = "", None
+                if phase.accepted_edges == "kept" and self._accepted is None:
+                    phase.accepted_edges = ""
                 records.extend(result.records)
                 del result, values
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
-            self._shared, self._whole, self._phase, self._pages = {}, None, outer, None
+            self._shared, self._whole, self._phase, self._pages, self._accepted = {}, None, outer, None, None
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
 
@@ -636,7 +636,7 @@ class Session:
             self._equipment.settle()
         if self._watch is not None:
             self._watch.settle()
-        seconds = time.perf_counter() - began
+        self._accepted, seconds = state.accepted, time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
             values = state.host_fields()
@@ -710,7 +710,7 @@ class Session:
         state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
         equipment.give_ids_back(state.groups)
         if pages is not None and program.accepted_edges == "kept" and not self._setting.checkpoints:
-            state.accepted = self._accepted = CompactedRows(complete=True)
+            state.accepted = CompactedRows()
         elif program.accepted_edges == "walked":
             state.compacted, self._accepted = self._accepted, None
         if asks.unmatched and pages is None:

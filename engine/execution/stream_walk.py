@@ -47,7 +47,7 @@ def walk(
     """Run the kernels over the edges that the stream brings; rows: those to be relaxed both ways, if any."""
     if rows is not None:
         _relax(run, stream, frontier, scalars, rows)
-    elif stream.direction == "push" and (kept_rows := run.state.compacted) is not None and kept_rows.complete:
+    elif stream.direction == "push" and (kept_rows := run.state.compacted) is not None:
         began = time.perf_counter()
         for view in at_hand(iter(kept_rows.views)):
             run.kernels.push(view, run.state, frontier, stream.index, scalars)

@@ -144,6 +144,7 @@ class Windows:
         self.count, self._emptied, self.settled = 1, 0, False
         keeps = kernels.picks and program.visits_once and bool(program.accumulator) and not self._steps.asks_degree
         self._keeps, self._keep_room, self._reached = keeps, 0, 0
+        self._unvisited: CompactedRows | None = None
         self._room, self._together, self._by_file = self._pages.room, 0, True
         self._before = self._so_far()
         self._of_file: dict[str, EdgeStream] = {}
@@ -182,14 +183,13 @@ class Windows:
         less, accepted = self._room_for_kept(stream, frontier, unexplored, alone=settle is not None), state.accepted
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
-        most, along = self.most_kept(stream), state.compacted is not None and pushes
+        most, along = self.most_kept(stream), state.compacted or self._unvisited
         edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks and not along else None
         id_bytes: int = state.vertices.itemsize
         kept = most + 1 if edges is None else edges * (stream.edge_bytes + id_bytes)
         kept += 2 * min(frontier.vertices, edges or 0) * id_bytes
-        if accepted is not None and accepted.complete:
-            kept += accepted.nbytes + kept  # some of them twice
-            most = min(most, less)
+        if accepted is not None:
+            kept, most = accepted.nbytes + 2 * kept, min(most, less)  # some of them twice
         if owners is not None:
             owners.bring_rows(near if pushes else near | far)
         if kept <= most:
@@ -206,24 +206,21 @@ class Windows:
         Only a push that reads all edges may keep those of vertices that are not visited: others leave out chunks
         without active rows. alone: whether a walk brings all messages.
         """
-        state, pages, rows, accepted = self._state, self._pages, self._state.compacted, self._state.accepted
-        if rows is not None and rows.complete and not self._keeps:  # of another phase
+        state, pages, rows, self._unvisited = self._state, self._pages, self._state.compacted, None
+        if rows is not None and not self._keeps:  # of another phase
             return rows.nbytes
-        room, pushes = 0, self._keeps and alone and stream.direction == "push" and self.owners is None
-        if pushes:
-            (_, near), page, together = self._beside(stream)
+        room, (_, near), page, together = 0, *self._beside(stream)
+        if self._keeps and alone and stream.direction == "push" and self.owners is None:
             each = sum(pages.item_bytes[name] for name in {*state.fields, state.messages})
             room = self._room - each * -(-state.last // page) * page - AHEAD * near * together
-        kept = sum(some.nbytes for some in (rows, accepted) if some is not None)
+        kept = sum(some.nbytes for some in (rows, state.accepted) if some is not None)
         self._keep_room, self._reached = room - state.last // 8 - kept, 0
         if self._keep_room <= 0 or (cut := self.cut(stream, room)).count > 1:
-            if accepted is not None:
-                accepted.forget()
-            return room if rows is not None else 0
-        if rows is None and 0 < unexplored * stream.edge_bytes < self._keep_room:
+            state.accepted = None
+        elif rows is None and 0 < unexplored * stream.edge_bytes < self._keep_room:
             walked = self.stream_of(stream, 0) if cut.of_file else stream
-            rows = state.compacted = CompactedRows() if walked.reads_all(self._kernels, frontier) else None
-        return room if rows is not None or (accepted is not None and accepted.complete) else 0
+            self._unvisited = CompactedRows() if walked.reads_all(self._kernels, frontier) else None
+        return room if rows or self._unvisited or state.accepted else 0
 
     def _by_windows(
         self, stream: EdgeStream, frontier: Frontier, names: tuple[Collection[str], Collection[str]],
@@ -276,8 +273,8 @@ class Windows:
     def cut(self, stream: EdgeStream, less: int = 0) -> WindowCut:
         """The windows of a walk along this stream, for which there is room, but for so many bytes."""
         (beside, page, _), adjacency = self._beside(stream), stream.directory.adjacency
-        picks, rows = self._kernels.picks, self._state.compacted
-        if picks and not (self._by_file and self._has_windows(stream) and (rows is None or not rows.complete)):
+        picks, along = self._kernels.picks, self._state.compacted is not None
+        if picks and (along or not (self._by_file and self._has_windows(stream))):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
         how = {"picks": picks, "pushes": stream.direction == "push"}
         size, room = self.size(stream, less), self._room - less
@@ -366,7 +363,7 @@ class Windows:
                             settle(state.part(first, last))
 
     def _in_window(
-        self, view: View, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], **which: bool
+        self, view: View, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], **which: Any
     ) -> View:
         """The edges of a view to the vertices of a window; which: as `WindowKernels.in_window` takes it."""
         began, pushes = time.perf_counter(), stream.direction == "push"
@@ -379,19 +376,17 @@ class Windows:
 
         Of edges to a vertex that is reached, views of later rows have none of an earlier source.
         """
-        kept = self._state.accepted
-        if kept is None or not kept.complete:
-            return view
-        again, self._reached = view.v0 < self._reached, max(view.v0, self._reached)
-        view = self._in_window(view, stream, frontier, (0, self._state.last), accepted=True, again=again)
-        self._keep(kept, view)
+        if self._state.accepted is not None:
+            again, self._reached = view.v0 < self._reached, max(view.v0, self._reached)
+            view = self._in_window(view, stream, frontier, (0, self._state.last), accepted=True, again=again)
+            self._state.accepted = self._kept(self._state.accepted, view)
         return view
 
-    def _keep(self, rows: CompactedRows, view: View) -> bool:
-        """Keep a view if there is room; returns whether there is."""
+    def _kept(self, rows: CompactedRows, view: View) -> CompactedRows | None:
+        """The rows with those of a view; None where there is no room."""
         before, has_room = rows.nbytes, rows.keep(view, self._keep_room)
-        self._keep_room -= rows.nbytes - before
-        return has_room
+        self._keep_room -= rows.nbytes - before if has_room else -before
+        return rows if has_room else None
 
     @property
     def _own(self) -> tuple[int, int]:
@@ -416,9 +411,7 @@ class Windows:
         """The views, of edges to the window, while the values of their rows are in memory."""
         state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
         assert pages is not None, "values come with the rows of the index"
-        rows, unvisited = state.compacted if pushes else None, Bitmap.empty(0)
-        if rows is not None and rows.complete:
-            rows = None
+        rows, unvisited = self._unvisited, Bitmap.empty(0)
         if rows is not None:
             unvisited = Bitmap.empty(state.last)
             unvisited.add_where(lambda v0, v1: np.asarray(state.target[v0:v1] == state.identity), state.last)
@@ -435,13 +428,10 @@ class Windows:
                     yield self._accepted(view, stream, frontier)
                     if not pushes:
                         self._note_changes(frontier, v0, v1)
-                if rows is not None and view.e0 < view.e1:
-                    began = time.perf_counter()
-                    if not self._keep(rows, self._kernels.among(view, state, stream.index, unvisited.words)):
-                        rows = state.compacted = None
-                    view.record.kernel_seconds += time.perf_counter() - began
-        if rows is not None:
-            rows.complete = True
+                    elif rows is not None:
+                        which = {"accepted": True, "marks": unvisited.words}
+                        rows = self._kept(rows, self._in_window(view, stream, frontier, (0, state.last), **which))
+        state.compacted = state.compacted or rows
 
     def _pushed(self, spans: Sequence[tuple[int, int]], frontier: Frontier, *, whole: bool = True) -> None:
         """Give owners what a push has found for vertices whose pages are at hand, and note where that is.

@@ -326,17 +326,12 @@ class WindowKernels(Kernels[S], Protocol[S]):
 
     def in_window(
         self, view: View, state: S, frontier: Frontier, index: Index, window: tuple[int, int], *, pushes: bool,
-        accepted: bool = False, again: bool = False,
+        accepted: bool = False, again: bool = False, marks: Any = None,
     ) -> View:  # fmt: skip
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted.
 
-        accepted: only those to vertices that have no message; again: or that have got one in this walk.
-        """
-
-    def among(self, view: View, state: S, index: Index, marks: Any) -> View:
-        """What a view holds of edges from marked vertices to those that have no message, compacted. As `in_window`.
-
-        marks: words of a bitmap.
+        accepted: only those to vertices that have no message; again: or that have got one in this walk. marks: words of
+        a bitmap of the rows that are meant in place of the active ones.
         """
 
     # Of the cores, where trees are linked (`execution/union_find.py`).

@@ -712,6 +712,8 @@ def _directions(
         return {"pull": found["pull"]}
     if forced in found:
         return {forced: found[forced]}
+    if program.accepted_edges == "walked":
+        return {"push": found["push"]}
     once = program.early_exit and not StepValues.of(program).source and _windows_apart(graph, found)
     if by_device and "push" in found and not once:
         return {"push": found["push"]}

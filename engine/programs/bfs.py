@@ -281,43 +281,8 @@ class Round:
         return {}
 
 
-class Parents(Program):
-    """Parents of the vertices of a round whose levels are known."""
-
-    source: int | Sequence[int]
-    level = Field(np.uint8, constant=True)
-    parent = Field(VERTEX, fill=LARGEST)
-    combine = "min"
-    message = VERTEX
-    accumulator = "parent"
-    starts_anywhere = True
-    by_ranges = True
-    max_iter = 1
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """A source is its own parent. Others are those of the next level."""
-        first, level = internal_ids(graph, self.source), state["level"]
-        if "rank" in state:
-            fill_ranks(graph, state["rank"])
-        state["parent"][first] = state["rank"][first] if "rank" in state else first
-        within: Any = Mask(lambda a, b: np.asarray(level[a:b] < LEVELS), len(level))
-        return Start(active=within)
-
-    def edge(source, level, target_level, vertices):  # type: ignore[no-untyped-def]
-        """Travels along an edge: who sends it, or nobody, to another level than the next."""
-        return source if target_level == level + 1 else np.uint64(vertices)
-
-    def cond(level):  # type: ignore[no-untyped-def]
-        """Only vertices that the round has reached take part."""
-        return NOW < level < BEFORE
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """A reached vertex: its parent."""
-        return incoming
-
-
 class ParentsOfAccepted(Program):
-    """Parents along the edges that the pushes of a round have kept."""
+    """Parents of the vertices of a round, along the edges that were accepted, which its pushes have kept."""
 
     source: int | Sequence[int]
     parent = Field(VERTEX, fill=LARGEST)
@@ -346,6 +311,31 @@ class ParentsOfAccepted(Program):
     def vertex(incoming):  # type: ignore[no-untyped-def]
         """A reached vertex: its parent."""
         return incoming
+
+
+class Parents(ParentsOfAccepted):
+    """The same along all edges, of vertices whose levels are known."""
+
+    level = Field(np.uint8, constant=True)
+    accepted_edges = ""
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """A source is its own parent. Others are those of the next level."""
+        first, level = internal_ids(graph, self.source), state["level"]
+        if "rank" in state:
+            fill_ranks(graph, state["rank"])
+        state["parent"][first] = state["rank"][first] if "rank" in state else first
+        within: Any = Mask(lambda a, b: np.asarray(level[a:b] < LEVELS), len(level))
+        return Start(active=within)
+
+    def edge(source, level, target_level, vertices):  # type: ignore[no-untyped-def]
+        """Travels along an edge: who sends it, or nobody, to another level than the next."""
+        return source if target_level == level + 1 else np.uint64(vertices)
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        """Only vertices that the round has reached take part."""
+        return NOW < level < BEFORE
 
 
 class ParentsByRank(Parents):

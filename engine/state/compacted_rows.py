@@ -17,28 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class CompactedRows:
-    """The rows, as compacted views.
+    """The rows, as compacted views; nbytes: of their arrays."""
 
-    nbytes: of their arrays. complete: whether all that are wanted are here.
-    """
-
-    complete: bool = False
     views: list[View] = field(default_factory=list)
     nbytes: int = 0
 
     def keep(self, view: View, room: int) -> bool:
-        """Keep a view; without so many bytes of room for it forget all of them, and return False."""
+        """Keep a view, and return whether there were so many bytes of room for it."""
         arrays = view.neighbors, view.weights, view.rows, view.offsets
         size = sum(array.nbytes for array in arrays if array is not None)
-        if size > room:
-            self.forget()
-            return False
-        if view.e1:
+        if view.e1 and size <= room:
             self.views.append(view)
             self.nbytes += size
-        return True
-
-    def forget(self) -> None:
-        """Have no rows, and not all that are wanted."""
-        self.views.clear()
-        self.nbytes, self.complete = 0, False
+        return size <= room

@@ -40,8 +40,8 @@ class StateArrays(ABC):
     fields: name -> array (last - first, *shape); arrays: the same in declared order, as kernels take them. sent: what
     active vertices send. pending: who will be active; active: who is; touched: who has got messages. vertices: room for
     a list of them. lines: of memory that the listed frontier's rows take, where they are counted. pages: what holds the
-    arrays of values where there is no room for all. compacted: rows that pushes have kept there, if any, which they
-    walk in place of all once they are complete; accepted: those that they keep for another phase.
+    arrays of values where there is no room for all. compacted: rows that pushes have kept there, if any, and walk in
+    place of all; accepted: those that they keep for another phase.
     """
 
     first: int

@@ -23,7 +23,7 @@ from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import DTypeLike
     from penstock.transfer.values.view import View
 
 SPAN = np.uint64(4096)
@@ -187,7 +187,11 @@ def edges_of(index, v, view):  # type: ignore[no-untyped-def]
 
 @inline
 def is_taken(u, window):  # type: ignore[no-untyped-def]
-    """Whether edges to vertex u are meant."""
+    """Whether edges to vertex u are meant.
+
+    window: the first and past the last vertex; values, of which those are meant that have `nothing`, no values: all;
+    and a bitmap of others that are, or no words.
+    """
     low, high, values, nothing, marks = window
     meant = u >= low and u < high and (values.shape[0] == 0 or values[u] == nothing)
     return meant or (marks.shape[0] > 0 and is_marked(marks, u))
@@ -197,25 +201,23 @@ def is_taken(u, window):  # type: ignore[no-untyped-def]
 def pick_in_window(first_step, end_step, view, index, wanted, size, window, every, counts, weighted, picked):  # type: ignore[no-untyped-def]
     """Copy the edges of each step's rows to vertices of a window, from where its first one is in the view.
 
-    wanted: of `next_wanted`. window: the first and past the last vertex, and values of vertices, of which those are
-    meant that have `nothing`; no values: all; and a bitmap of others that are, if any are. every: whether rows without edges are noted, too. counts: int64 (steps,
-    2), of edges and rows. picked: neighbors; weights; rows, from the step's first one on, and their starts among the
-    step's edges.
+    wanted: of `next_wanted`; window: of `is_taken`. every: whether rows without such edges are noted, too. counts:
+    int64 (steps, 2), of edges and rows. picked: neighbors; weights; rows, from the step's first one on, and their
+    starts among the step's edges.
     """
     view = EdgeView(*view)
     neighbors, weights, rows, starts = picked
     vertices = wanted[3]
     for step in range(first_step, end_step):
         v, last = rows_of(step, size, view)
-        first, row = edges_of(index, v, view)[0], np.int64(v - view.v0)
-        at, before_rows = first, row
+        first, row = edges_of(index, v, view)[0], step * size
+        at = first
         v = next_wanted(wanted, v, last)
         while v < last:
             before = at
             begin, end = edges_of(index, v, view)
             for e in range(begin, end):
-                u = np.uint64(view.neighbors[e])
-                if is_taken(u, window):
+                if is_taken(np.uint64(view.neighbors[e]), window):
                     neighbors[at] = view.neighbors[e]
                     if weighted:
                         weights[at] = view.weights[e]
@@ -226,33 +228,31 @@ def pick_in_window(first_step, end_step, view, index, wanted, size, window, ever
                 row += 1
             v = next_wanted(wanted, v + ONE, last)
         counts[step, 0] = at - first
-        counts[step, 1] = row - before_rows
+        counts[step, 1] = row - step * size
 
 
 @loop_kernel("pack_picked", grain=1)
 def pack_picked(first_step, end_step, view, index, size, counts, weighted, picked, kept):  # type: ignore[no-untyped-def]
-    """Put what steps have picked one behind the other, that of step s from place counts[s, 0] on, rows from counts[s, 1].
+    """Put what steps have picked one behind the other, edges of step s from counts[s, 0] on, rows from counts[s, 1] on.
 
     kept: neighbors; weights; rows and their starts; and starts by vertex, where every row was noted. Of rows or starts
     by vertex one has no items, and is not written.
     """
     view = EdgeView(*view)
-    from_neighbors, from_weights, from_rows, from_starts = picked
     neighbors, weights, rows, starts, by_vertex = kept
     for step in range(first_step, end_step):
-        v, last = rows_of(step, size, view)
-        first, row = edges_of(index, v, view)[0], np.int64(v - view.v0)
+        first, row = edges_of(index, view.v0 + np.uint64(step * size), view)[0], step * size
         at, to = counts[step, 0], counts[step, 1]
         for e in range(counts[step + 1, 0] - at):
-            neighbors[at + e] = from_neighbors[first + e]
+            neighbors[at + e] = picked[0][first + e]
             if weighted:
-                weights[at + e] = from_weights[first + e]
+                weights[at + e] = picked[1][first + e]
         for i in range(counts[step + 1, 1] - to):
             if by_vertex.shape[0] > 0:
-                by_vertex[from_rows[row + i]] = at + from_starts[row + i]
+                by_vertex[picked[2][row + i]] = at + picked[3][row + i]
             else:
-                rows[to + i] = from_rows[row + i]
-                starts[to + i] = at + from_starts[row + i]
+                rows[to + i] = picked[2][row + i]
+                starts[to + i] = at + picked[3][row + i]
 
 
 class WindowRows:
@@ -267,21 +267,18 @@ class WindowRows:
         self._rows = 0, 0
 
     def narrowed(
-        self, run: Callable[..., None], meant: tuple[Any, ...], view: View, index: Any, wanted: Any,
-        *, compacts: bool,
-    ) -> View:  # fmt: skip
+        self, run: Callable[..., None], view: View, index: Any, wanted: Any, window: Any, *, compacts: bool
+    ) -> View:
         """The edges of a view to the vertices of a window, valid until the next call; compacted ones stay.
 
-        run: runs a kernel of so many steps. meant: the `window` of `pick_in_window`. compacts: as for pushes.
+        run: runs a kernel of so many steps. wanted, window: as `pick_in_window` takes them. compacts: as for pushes.
         """
         weighted, count, steps = view.weights is not None, view.v1 - view.v0, -(-(view.v1 - view.v0) // STEP_ROWS)
         weights = view.weights if view.weights is not None else np.zeros(1, np.uint8)
         edges = view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
-        window, room = (np.uint64(meant[0]), np.uint64(meant[1]), *meant[2:]), view.e1 - view.e0
-        picked = (
-            np.empty(room, view.neighbors.dtype), np.empty(room if weighted else 1, weights.dtype),
-            np.empty(count, self._dtype), np.empty(count, self._dtype),
-        )  # fmt: skip
+        rooms = view.e1 - view.e0, view.e1 - view.e0 if weighted else 1, count, count
+        kinds = view.neighbors.dtype, weights.dtype, self._dtype, self._dtype
+        picked = tuple(np.empty(room, kind) for room, kind in zip(rooms, kinds, strict=True))
         counts = np.zeros((steps + 1, 2), np.int64)
         run(pick_in_window, steps, edges, index, wanted, STEP_ROWS, window, not compacts, counts[1:], weighted, picked)
         np.cumsum(counts, axis=0, out=counts)

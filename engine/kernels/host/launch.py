@@ -167,7 +167,7 @@ class HostKernels:
         small = state.walked < SMALL and (limit == state.selected_below or len(state.pending.words) < FEW_WORDS)
         state.selected_below = limit
         steady, plain = due.make_select_due, frontier_kernels.make_select
-        rows = not self._has_others(state)  # else edges are not counted
+        rows = state.compacted is None  # else edges are not counted
         found, edges, low, listed = 0, 0, np.inf, rows
 
         def is_looked_at(part: State) -> bool:
@@ -315,46 +315,27 @@ class HostKernels:
 
     def in_window(
         self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool,
-        accepted: bool = False, again: bool = False,
+        accepted: bool = False, again: bool = False, marks: NDArray[np.uint64] | None = None,
     ) -> View:  # fmt: skip
-        """What a view holds of edges to these vertices; for pushes that of active rows, compacted.
-
-        accepted: only those to vertices that have no message; again: or that have got one in this walk.
-        """
-        whole, active = frontier.everything or not pushes, state.active.words
-        most = view.e1 - view.e0 if whole else min(view.e1 - view.e0, frontier.edges or view.e1)
-        picked = self._picked(state, most, window, accepted=accepted, again=again)
-        if view.rows is None or view.offsets is None:
-            wanted = active, whole, np.uint64(state.first), state.vertices[:0]
-            return picked(view, kernel_index(index), wanted, compacts=pushes)
-        places = replace(view, v0=0, v1=len(view.rows))
-        wanted = active, whole or not self._has_others(state), np.uint64(state.first), view.rows
-        return replace(picked(places, own_index(view.offsets), wanted, compacts=True), v0=view.v0, v1=view.v1)
-
-    @staticmethod
-    def _has_others(state: State) -> bool:
-        """Whether compacted rows are those that were kept, with others than the active ones among them."""
-        return state.compacted is not None and state.compacted.complete
-
-    def among(self, view: View, state: State, index: Index, marks: NDArray[np.uint64]) -> View:
-        """What a view holds of edges from marked vertices to those that have no message, compacted."""
-        picked = self._picked(state, view.e1 - view.e0, (0, state.last), accepted=True)
-        return picked(view, kernel_index(index), (marks, False, np.uint64(0), state.vertices[:0]), compacts=True)
-
-    def _picked(
-        self, state: State, most: int, window: Vertices, *, accepted: bool, again: bool = False
-    ) -> Callable[..., View]:
-        """What keeps some edges of views, of which so many at most are looked at."""
+        """What a view holds of edges to these vertices; for pushes that of active rows, compacted (`WindowKernels`)."""
         if self._window_rows is None:
             self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
-        values = state.target.reshape(-1)
+        whole, rows = marks is None and (frontier.everything or not pushes), state.vertices[:0]
+        most = view.e1 - view.e0 if whole or marks is not None else min(view.e1 - view.e0, frontier.edges or view.e1)
+        places, found = view, kernel_index(index)
+        if view.rows is not None and view.offsets is not None:
+            rows, places, found = view.rows, replace(view, v0=0, v1=len(view.rows)), own_index(view.offsets)
+            whole = whole or state.compacted is None
+        wanted = state.active.words if marks is None else marks, whole, np.uint64(state.first), rows
+        values, touched = state.target.reshape(-1), state.touched.words
+        nothing, values = values.dtype.type(state.identity), values if accepted else values[:0]
+        meant = np.uint64(window[0]), np.uint64(window[1]), values, nothing, touched if again else touched[:0]
 
         def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
             self._call(kernel, most < SMALL, steps, *arguments)
 
-        values, marks = values if accepted else values[:0], state.touched.words
-        meant = *window, values, values.dtype.type(state.identity), marks if again else marks[:0]
-        return partial(self._window_rows.narrowed, run, meant)
+        picked = self._window_rows.narrowed(run, places, found, wanted, meant, compacts=pushes)
+        return replace(picked, v0=view.v0, v1=view.v1)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -363,7 +344,7 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut, block = self._cut(view.e1)
-            rows, marked = (view.rows, view.offsets), (state.active.words, frontier.everything or not self._has_others(state))
+            rows, marked = (view.rows, view.offsets), (active[0], active[1] or state.compacted is None)
             self._call(push.make_push_compacted, *cut, edges, *rows, arrays, *marked, block, *values)
         elif self.hot_first and self._push_replicas(view, state, frontier, index, scalars):
             return

@@ -6,6 +6,7 @@ vertex too many fails.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -25,11 +26,14 @@ from penstock.engine.programs import bfs
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.engine.programs.sssp import SSSP, HugeSSSP
+from penstock.engine.state.compacted_rows import CompactedRows
 from penstock.engine.state.state import State
 from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
+from penstock.transfer.prefetch_queue import PrefetchQueue
+from penstock.transfer.values.view import View
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.graphs import on_disk
@@ -100,7 +104,7 @@ def test_answers_are_those_of_all_values_in_memory(
 def _compare(
     make: Callable[[], Program], graph: Graph, options: dict[str, Any], room: tuple[int, bool], forgotten: list[Unit],
     wanted: Fields,
-) -> None:  # fmt: skip
+) -> Fields:  # fmt: skip
     count, kept = room
     with room_for(count, graph.vertices, kept=kept) as counts:
         found = answer(graph, make(), **options)
@@ -108,6 +112,7 @@ def _compare(
     assert kept or set(counts) == {count}
     assert forgotten or count < 6
     assert_equal(found, wanted)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -178,9 +183,10 @@ def test_pages_of_long_values_are_parts_of_those_of_rows(
     assert made.call_args.args[2] == PAGE // 2
 
 
+@pytest.mark.parametrize("count", [1, 6])
 @pytest.mark.parametrize("name", ["bfs", "bfs levels", "bfs target", "bfs cutoff"])
 def test_searches_of_several_rounds_have_their_levels_from_the_file(
-    name: str, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
+    name: str, count: int, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     make, graph, rounds = ALL[name], paged_graphs[True], bfs.InRounds.phases
@@ -188,34 +194,49 @@ def test_searches_of_several_rounds_have_their_levels_from_the_file(
     wanted = in_memory(make, True)
     monkeypatch.setattr(bfs, "LEVELS", 1)
     with began as phases:
-        _compare(make, graph, {"threads": 1}, (6, True), forgotten, wanted)
+        found = _compare(make, graph, {"threads": 1}, (count, True), forgotten, wanted)
+    np.testing.assert_array_equal(found.get("parent"), wanted.get("parent"))
     assert phases.called
 
 
-@pytest.mark.parametrize("room", [0, 1 << 12, 1 << 20])
-def test_a_search_reads_no_edges_once_it_keeps_the_rows_of_whom_it_has_not_visited(
-    room: int, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("unvisited", "accepted"),
+    [(0, 0), (1 << 12, 1 << 12), (1 << 20, 1 << 20), (0, 1 << 20), (1 << 20, 0), (1 << 20, 1 << 15)],
+)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_search_reads_no_edges_that_its_pushes_have_kept(
+    unvisited: int, accepted: int, ordered: bool, paged_graphs: dict[bool, Graph], in_memory: InMemory,
+    forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    graph, find = paged_graphs[True], Windows._room_for_unvisited
+    """Rows of vertices that are not visited, for levels; edges that were accepted, for parents.
 
-    def found_room(self: Windows, *given: Any) -> int:
-        found = find(self, *given)
-        if (rest := self._state.unvisited) is not None and not rest.views:
-            rest.left = min(rest.left, room)
-        return found
+    ordered: whether partitions are walked in their order, or as they happen to come.
+    """
+    graph, keep, choose = paged_graphs[True], Windows._kept, random.Random(unvisited + accepted)
 
-    monkeypatch.setattr(Windows, "_room_for_unvisited", found_room)
-    with room_for(1, graph.vertices), Session(graph, threads=2, direction="push") as session:
-        found = session.run(BFS(SOURCE))
+    def keep_some(self: Windows, rows: CompactedRows, view: View) -> CompactedRows | None:
+        few = (accepted if rows is self._state.accepted else unvisited) - rows.nbytes
+        return keep(self, rows, view) if sum(array.nbytes for array in (view.neighbors, view.rows)) <= few else None
+
+    def in_more_room(*given: Any) -> Any:
+        found = in_room(*given)
+        return replace(found, value_room=found.value_room + (1 << 20))
+
+    monkeypatch.setattr(Windows, "_kept", keep_some)
+    if not ordered:
+        monkeypatch.setattr(PrefetchQueue, "_arrived", lambda self: choose.choice([*self._coming] or [None]))
+    with room_for(1, graph.vertices), no_edges_kept():
+        in_room, how = requirements.in_windows, {"direction": "push", "partition_bytes": 1 << 15}
+        with mock.patch.object(requirements, "in_windows", in_more_room), Session(graph, threads=2, **how) as session:
+            found = session.run(BFS(SOURCE))
     wanted = in_memory(MAKERS["bfs"], True)
     for name, values in found.fields.items():
         np.testing.assert_array_equal(np.asarray(values), wanted[name])
     read = [any(task.partitions for task in record.tasks) for record in found.records]
     *levels, of_parents = read
-    assert of_parents
     assert levels == sorted(levels, reverse=True)
-    assert (False in levels) == (room == 1 << 20)
+    assert (False in levels) == (unvisited == 1 << 20)
+    assert of_parents == (accepted < 1 << 20)
 
 
 @pytest.mark.parametrize("width", [1, 40, 5000])
