@@ -212,7 +212,8 @@ class Windows:
         room, (_, near), page, together = 0, *self._beside(stream)
         if self._keeps and alone and stream.direction == "push" and self.owners is None:
             each = sum(pages.item_bytes[name] for name in {*state.fields, state.messages})
-            room = self._room - each * -(-state.last // page) * page - AHEAD * near * together
+            held = each * -(-state.last // page) * page + AHEAD * near * together
+            room = self._room - max(held, (AHEAD + 1) * page * sum(pages.item_bytes.values()))  # of the next phase
         kept = sum(some.nbytes for some in (rows, state.accepted) if some is not None)
         self._keep_room, self._reached = room - state.last // 8 - kept, 0
         if self._keep_room <= 0 or (cut := self.cut(stream, room)).count > 1:
@@ -346,7 +347,8 @@ class Windows:
             self.count = max(1, len(groups))
             for group in groups:
                 window = group[0] * pages.rows, (group[-1] + 1) * pages.rows
-                spans = [(page * pages.rows, min((page + 1) * pages.rows, state.last)) for page in group]
+                runs = np.split(np.array(group), np.flatnonzero(np.diff(group) != 1) + 1)  # of pages, one after another
+                spans = [(int(run[0]) * pages.rows, min(int(run[-1] + 1) * pages.rows, state.last)) for run in runs]
                 with pages.held([(name, number) for name in far for number in group]):
                     if self.owners is not None and few:
                         self.owners.bring_some(far, ids[slice(*np.searchsorted(ids, window).tolist())])

@@ -271,8 +271,8 @@ class StatePages:
     def _want(self, units: list[Unit], fresh: Collection[str]) -> list[Page]:
         """The pages, each of which is in memory or on its way, and stays: while some have no room, none is held."""
         while True:
-            lacking = [unit for unit in units if unit not in self._pages]
-            if self._has_room(sum(map(self._size, lacking)), self._idle, self._often, self._early, but=units):
+            lacking = {unit for unit in units if unit not in self._pages}
+            if self._has_room(sum(map(self._size, lacking)), self._idle, self._often, self._early, but={*units}):
                 break
             if not self._held_by_others():
                 wanted = sum(map(self._size, {*units, *(unit for unit, page in self._pages.items() if page.wanted)}))
