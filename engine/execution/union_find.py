@@ -26,12 +26,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution.shared_loop import SharedLoop
 from penstock.engine.execution.windows import Windows
 from penstock.engine.kernels.interface import OpenPairs
+from penstock.engine.program.earlier_answer import joined_ends
 from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.resources.packed_edges import AT_HAND
 from penstock.engine.state.records import IterationRecord
@@ -57,8 +59,14 @@ REACH = (
     0.5  # edges at hand for each vertex whose row is not, above which that vertex is likely to be in their largest tree
 )
 SAMPLES = 16, 256  # partitions, and consecutive edges of each, that are looked at to learn where edges lead
-PAIRS_SHARE = 16
-"""This part of the room for trees is for pairs that are still to be joined, where there are several windows."""
+PAIRS_SHARE = 8
+"""Vertices for a byte of pairs that are still to be joined, where there are several windows."""
+KEPT_FREE = 7 / 8
+"""Of the pairs that have room, as many are free when others are joined without the trees of their vertices."""
+FIRST_SHARE = 64
+"""Edges that are linked at once until a tree is large: this part of the pairs that have room."""
+ENDS = 4096
+"""Of as many ends of edges it is looked at in which trees they are."""
 NO_COMPONENT = np.uint64(2**64 - 1)
 
 
@@ -310,26 +318,33 @@ def _link_by_windows(loop: Loop, windows: Windows) -> Iterator[IterationRecord]:
     """Link every edge where memory has the trees of a window of vertices, and of the rows at hand."""
     stream, pages, last = loop.streams["push"], loop.state.pages, loop.graph.vertices
     assert pages is not None, "trees are in pages"
-    kept = 0 if windows.cut(stream).count == 1 else min(windows.most_kept(stream), pages.room // PAIRS_SHARE)
+    kept = 0 if windows.cut(stream).count == 1 else min(windows.most_kept(stream), last // PAIRS_SHARE)
     pairs = OpenPairs.within(kept, loop.graph.vertex_dtype)
     with pages.lent(kept):
         cut = windows.cut(stream, kept)
         windows.count = cut.count
         trees = _PagedTrees(loop, pairs, windows.size(stream, kept))
-        for window in cut.parts(last):
+        once = [(0, last, -1)] if cut.count > 1 and not loop.iteration else []
+        for first, behind, number in chain(once, cut.parts(last)):
             began = time.perf_counter()
-            walked = windows.stream_of(stream, window[2]) if cut.of_file else stream
+            walked = windows.stream_of(stream, number) if cut.of_file and number >= 0 else stream
             record = IterationRecord(loop.iteration, "push", last, walked.index.edges)
-            trees.link(walked, window[:2], record)
-            if window[1] == last:
-                trees.join()
-                trees.flatten()
-                loop.converged = loop.finished = True
+            if number < 0:
+                loop.finished = trees.link_once(walked, record)
+            else:
+                trees.link(walked, (first, behind), record)
+                loop.finished = behind == last
+                if loop.finished:
+                    trees.join()
+                    trees.flatten()
+            loop.converged = loop.finished
             record.index_bytes = loop.index_bytes_read()
             windows.note(record)
             record.seconds = time.perf_counter() - began
             loop.iteration += 1
             yield record
+            if loop.finished:
+                break
 
 
 class _PagedTrees:
@@ -344,6 +359,77 @@ class _PagedTrees:
         self._kernels = cast("WindowKernels[Any]", loop.kernels)
         self._pairs, self._size, self._names = pairs, size, tuple(loop.state.fields)
         self._symmetric = not loop.graph.directed
+
+    def link_once(self, stream: EdgeStream, record: IterationRecord) -> bool:
+        """Link all edges while the trees of a window alone are in memory; return whether that sufficed.
+
+        It does where one tree becomes large early. Vertices behind the window are marked if they are in it; other pairs
+        with one of them are listed, and joined at the end.
+        """
+        kernels, state, pairs = self._kernels, self._state, self._pairs
+        kernels.use()
+        everything = Frontier(self._last, stream.index.edges, everything=True)
+        with self._held((0, self._size), changes=True):
+            with stream.views(kernels, state, everything, ()) as views:
+                giant = self._link_held(views, stream.index)
+            if giant is not None:
+                self._hang(giant)
+        record.tasks.extend(stream.records)
+        pairs.ends[:], pairs.listed[0] = 0, 0
+        state.active.clear()
+        return giant is not None
+
+    def _link_held(self, views: Iterator[View], index: Index) -> int | None:
+        """Link the edges of the views; return a vertex of the large tree (none: `size`), None where pairs take much."""
+        kernels, state, pairs, size, number = self._kernels, self._state, self._pairs, self._size, 0
+        giant = size
+        for view in views:
+            began = time.perf_counter()
+            while view.e0 < view.e1:
+                if 2 * pairs.free < len(pairs.ends):
+                    kernels.drop_joined_pairs(state, size, giant, pairs)
+                    if 2 * pairs.free < len(pairs.ends):
+                        return None
+                part = view.part(view.e0, view.e0 + (pairs.free if giant < size else len(pairs.ends) // FIRST_SHARE))
+                kernels.link_held(part, state, index, size, giant, pairs, symmetric=self._symmetric)
+                view, number = view.part(part.e1, view.e1), number + 1
+                if number & (number - 1) == 0:
+                    self._compress((0, size))
+                    giant = self._root_of_most(part) if giant == size else giant
+            view.record.kernel_seconds += time.perf_counter() - began
+        kernels.drop_joined_pairs(state, size, giant, pairs)
+        return giant if pairs.free >= KEPT_FREE * len(pairs.ends) else None
+
+    def _root_of_most(self, view: View) -> int:
+        """The root of a tree that has many of the vertices that edges lead to, which are compressed; `size`: of none."""
+        ends = view.neighbors[:: max(1, len(view.neighbors) // ENDS)]
+        ends = ends[ends < self._size]
+        roots, counts = np.unique(self._state.arrays[0][ends], return_counts=True)
+        return int(roots[counts.argmax()]) if len(ends) and counts.max() >= LARGE * len(ends) else self._size
+
+    def _hang(self, giant: int) -> None:
+        """Join the listed pairs, and let the vertices behind the window, too, point to their roots."""
+        kernels, state, forest, window = self._kernels, self._state, self._state.arrays[0], (0, self._size)
+        self._compress(window)
+        ends, root = self._pairs.ends[: int(self._pairs.listed[0])].T.copy(), giant
+        near = ends < self._size
+        ends[near] = forest[ends[near]]
+        if giant < self._size:
+            root = int(forest[giant])
+            marked = np.unique(ends[~near])
+            marked = marked[state.active.words[marked >> 6] >> (marked & 63) & 1 == 1]
+            ends = np.hstack([ends, np.stack([np.full_like(marked, root), marked])])
+        names, roots = joined_ends(ends)
+        near = names < self._size
+        forest[names[near]] = roots[near]
+        self._compress(window)
+        for first in range(self._size, self._last, self._pages.rows):
+            rows = first, min(first + self._pages.rows, self._last)
+            here = slice(*np.searchsorted(names, rows))
+            with self._held(rows, changes=True):
+                if giant < self._size:
+                    kernels.hang_marked(state, rows, int(forest[root]))
+                forest[names[here]] = roots[here]
 
     def link(self, stream: EdgeStream, window: Vertices, record: IterationRecord) -> None:
         """Link the edges that lead to a window; of a symmetric graph, from it and what is behind it."""

@@ -336,6 +336,21 @@ class WindowKernels(Kernels[S], Protocol[S]):
 
     # Of the cores, where trees are linked (`execution/union_find.py`).
 
+    def link_held(
+        self, view: View, state: S, index: Index, held: int, giant: int, pairs: OpenPairs, *, symmetric: bool
+    ) -> None:
+        """Link the view's edges where the trees of vertices before `held` alone are in memory.
+
+        giant: one of them, in whose tree those behind are that become active; `held`: none yet. pairs: with room for
+        one of each edge; gets other pairs of which one is behind. symmetric: whether each edge is in two rows.
+        """
+
+    def drop_joined_pairs(self, state: S, held: int, giant: int, pairs: OpenPairs) -> None:
+        """Keep of the pairs of `link_held` those that are not joined by what became active since."""
+
+    def hang_marked(self, state: S, vertices: tuple[int, int], root: int) -> None:
+        """Let the active ones of some vertices point to a root."""
+
     def link_window(self, view: View, state: S, index: Index, window: tuple[int, int], pairs: OpenPairs) -> bool:
         """Link the view's edges to a window of vertices as far as its trees, and those of the view's rows, lead.
 

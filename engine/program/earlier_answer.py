@@ -124,18 +124,9 @@ def join_groups(group: NDArray[Any], ones: NDArray[np.int64], others: NDArray[np
     group: of each vertex the member that names its group; changed. ones, others: the ends of edges.
     """
     ends = np.stack([group[ones], group[others]])
-    ends = ends[:, ends[0] != ends[1]]
-    names, places = np.unique(ends, return_inverse=True)
-    places, parent = places.reshape(ends.shape), np.arange(len(names))
-    while True:
-        roots = parent[places]
-        if (roots[0] == roots[1]).all():
-            break
-        np.minimum.at(parent, roots.max(axis=0), roots.min(axis=0))
-        while not np.array_equal(parent, parent[parent]):
-            parent = parent[parent]
-    joined = np.flatnonzero(parent != np.arange(len(parent)))
-    old, new = names[joined], names[parent[joined]]
+    names, roots = joined_ends(ends[:, ends[0] != ends[1]])
+    joined = np.flatnonzero(roots != names)
+    old, new = names[joined], roots[joined]
 
     def rename(first: int, last: int) -> None:
         part = group[first:last]
@@ -144,6 +135,19 @@ def join_groups(group: NDArray[Any], ones: NDArray[np.int64], others: NDArray[np
 
     if len(old):
         each_range(rename, len(group))
+
+
+def joined_ends(ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the numbers that occur in pairs, (2, pairs), ascending, and of each the least one that it is joined to."""
+    names, places = np.unique(ends, return_inverse=True)
+    places, parent = places.reshape(ends.shape), np.arange(len(names))
+    while True:
+        roots = parent[places]
+        if (roots[0] == roots[1]).all():
+            return names, names[parent]
+        np.minimum.at(parent, roots.max(axis=0), roots.min(axis=0))
+        while not np.array_equal(parent, parent[parent]):
+            parent = parent[parent]
 
 
 def improved(program: Any, graph: Graph, distance: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:

@@ -628,6 +628,35 @@ class HostKernels:
             return union_find.most_linked(state.arrays[0], *own)
         return union_find.most_frequent(state.arrays[0])
 
+    def link_held(
+        self, view: View, state: State, index: Index, held: int, giant: int, pairs: OpenPairs, *, symmetric: bool
+    ) -> None:
+        """Link the view's edges where the trees of vertices before `held` are in memory, as in `WindowKernels`."""
+        cut, block = self._cut(view.e1 - view.e0)
+        self._call(
+            union_find.link_held, *cut, self._edges_of(view), kernel_index(index), block, state.arrays[0],
+            *_span((held, giant)), _bitmap(state.active), tuple(pairs), symmetric,
+        )  # fmt: skip
+
+    def drop_joined_pairs(self, state: State, held: int, giant: int, pairs: OpenPairs) -> None:
+        """Keep of the pairs of `link_held` those that are not joined by what became active since."""
+        count, spans = int(pairs.listed[0]), _span((held, giant))
+        self._call(
+            union_find.drop_joined_pairs, count < SMALL, count, pairs.ends, state.arrays[0], *spans,
+            _bitmap(state.active),
+        )  # fmt: skip
+        left = pairs.ends[:count][pairs.ends[:count, 1] > 0]
+        pairs.ends[:count] = 0
+        pairs.ends[: len(left)] = left
+        pairs.listed[0] = len(left)
+
+    def hang_marked(self, state: State, vertices: Vertices, root: int) -> None:
+        """Let the active ones of some vertices point to a root."""
+        (first, last), words = vertices, state.active.words
+        self._call(
+            union_find.hang_marked, False, last - first, np.uint64(first), state.arrays[0], np.uint64(root), words
+        )
+
     def link_window(self, view: View, state: State, index: Index, window: Vertices, pairs: OpenPairs) -> bool:
         """Link the view's edges to a window as far as its trees and those of the rows lead, as in `WindowKernels`."""
         changed, (cut, block) = np.zeros(1, np.bool_), self._cut(view.e1 - view.e0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import prefetch
-from penstock.engine.kernels.host.device_functions import CACHED, ONE, find_row, row_start
+from penstock.engine.kernels.host.device_functions import CACHED, ONE, find_row, is_marked, mark, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.storage.base.thread_atomics import atomic_add, atomic_min
@@ -192,6 +192,86 @@ def list_pair(pairs, low, high):  # type: ignore[no-untyped-def]
         place = atomic_add(listed, np.uint64(0), 1)
         ends[place, 0], ends[place, 1] = low, high
         latest[slot] = place
+
+
+@inline
+def root_of(forest, v):  # type: ignore[no-untyped-def]
+    """The root of the tree of `v` (uint64)."""
+    parent = np.uint64(forest[v])
+    while parent != v:
+        v = parent
+        parent = np.uint64(forest[v])
+    return v
+
+
+@inline
+def join_marked(forest, held, giant, marks, low, high):  # type: ignore[no-untyped-def]
+    """Join two vertices, the larger of which has no tree in memory, if one is in the tree of `giant`; whether it is."""
+    words, summary = marks
+    near = low < held
+    if near and giant < held:
+        inside = root_of(forest, low) == root_of(forest, giant)
+    else:
+        inside = not near and is_marked(words, low)
+    if inside:
+        mark(words, summary, high)
+        return True
+    if not is_marked(words, high):
+        return False
+    if near:
+        link(forest, low, giant)
+    else:
+        mark(words, summary, low)
+    return True
+
+
+@loop_kernel("link_held", grain=1)
+def link_held(  # type: ignore[no-untyped-def]
+    first_step, end_step, view, index, block, forest, held, giant, marks, pairs, symmetric
+):
+    """Link the view's edges between vertices before `held`, whose trees are in memory; of others note what they join.
+
+    Vertices from `held` on are marked where they are in the tree of `giant` (a vertex before it; `held` if none is
+    large yet). Other pairs with one of them are listed in `pairs`, which has room for one of each edge.
+    """
+    view = EdgeView(*view)
+    last = np.uint64(view.e1 - view.e0) - ONE
+    for number in range(first_step, end_step):
+        begin = view.e0 + number * block
+        end = min(begin + block, view.e1)
+        u = find_row(index, view.v0, view.v1, begin)
+        start = row_start(index, u)
+        while start < end and u < view.v1:
+            behind = row_start(index, u + ONE)
+            for e in range(max(start, begin) - view.e0, min(behind, end) - view.e0):
+                at = np.uint64(e)
+                prefetch(forest, min(np.uint64(view.neighbors[min(at + PARENTS_AHEAD, last)]), held))
+                v = np.uint64(view.neighbors[at])
+                low, high = min(u, v), max(u, v)
+                if high < held:
+                    link(forest, low, high)
+                elif low != high and not join_marked(forest, held, giant, marks, low, high):
+                    if not symmetric or v < u:  # the other row is that of the larger end, when more is known
+                        list_pair(pairs, low, high)
+            start = behind
+            u += ONE
+
+
+@loop_kernel("drop_joined_pairs")
+def drop_joined_pairs(first_step, end_step, ends, forest, held, giant, marks):  # type: ignore[no-untyped-def]
+    """Let listed pairs be vertex 0 twice that are joined by marks that came since."""
+    for at in range(first_step, end_step):
+        if join_marked(forest, held, giant, marks, np.uint64(ends[at, 0]), np.uint64(ends[at, 1])):
+            ends[at, 0] = ends[at, 1] = 0
+
+
+@loop_kernel("hang_marked")
+def hang_marked(first_step, end_step, first, forest, root, words):  # type: ignore[no-untyped-def]
+    """Let marked vertices from `first` on point to a root."""
+    for at in range(first_step, end_step):
+        v = first + np.uint64(at)
+        if is_marked(words, v):
+            forest[v] = root
 
 
 @loop_kernel("link_window", grain=1)
