@@ -8,7 +8,9 @@ these: then it is linked first, and the rows of its vertices need not come (`_re
 rows, are linked in one pass. Kernels and the idea's source are
 in `kernels/host/union_find.py`.
 
-Where memory has no room for all trees they are linked by windows (`_PagedTrees`):
+Where memory has no room for all trees it has those of one window (`_PagedTrees`). All edges are linked in one pass, if
+one tree becomes large early: a vertex behind the window is marked, if it is in it, and few other pairs are left to be
+joined at the end. Else windows follow:
 
     for each window: its trees -> for each view of rows: theirs -> the edges between them, as far as these trees lead
     pairs of vertices that edges join elsewhere: for each window that has some, the last first, as far as its trees lead
@@ -322,21 +324,16 @@ def _link_by_windows(loop: Loop, windows: Windows) -> Iterator[IterationRecord]:
     pairs = OpenPairs.within(kept, loop.graph.vertex_dtype)
     with pages.lent(kept):
         cut = windows.cut(stream, kept)
-        windows.count = cut.count
         trees = _PagedTrees(loop, pairs, windows.size(stream, kept))
         once = [(0, last, -1)] if cut.count > 1 and not loop.iteration else []
         for first, behind, number in chain(once, cut.parts(last)):
-            began = time.perf_counter()
+            began, windows.count = time.perf_counter(), cut.count if number >= 0 else 1
             walked = windows.stream_of(stream, number) if cut.of_file and number >= 0 else stream
             record = IterationRecord(loop.iteration, "push", last, walked.index.edges)
             if number < 0:
                 loop.finished = trees.link_once(walked, record)
             else:
-                trees.link(walked, (first, behind), record)
-                loop.finished = behind == last
-                if loop.finished:
-                    trees.join()
-                    trees.flatten()
+                loop.finished = trees.link(walked, (first, behind), record)
             loop.converged = loop.finished
             record.index_bytes = loop.index_bytes_read()
             windows.note(record)
@@ -344,7 +341,7 @@ def _link_by_windows(loop: Loop, windows: Windows) -> Iterator[IterationRecord]:
             loop.iteration += 1
             yield record
             if loop.finished:
-                break
+                return
 
 
 class _PagedTrees:
@@ -401,7 +398,7 @@ class _PagedTrees:
         return giant if pairs.free >= KEPT_FREE * len(pairs.ends) else None
 
     def _root_of_most(self, view: View) -> int:
-        """The root of a tree that has many of the vertices that edges lead to, which are compressed; `size`: of none."""
+        """The root of a tree that has many of the vertices that edges lead to (compressed ones); `size`: of none."""
         ends = view.neighbors[:: max(1, len(view.neighbors) // ENDS)]
         ends = ends[ends < self._size]
         roots, counts = np.unique(self._state.arrays[0][ends], return_counts=True)
@@ -431,8 +428,11 @@ class _PagedTrees:
                     kernels.hang_marked(state, rows, int(forest[root]))
                 forest[names[here]] = roots[here]
 
-    def link(self, stream: EdgeStream, window: Vertices, record: IterationRecord) -> None:
-        """Link the edges that lead to a window; of a symmetric graph, from it and what is behind it."""
+    def link(self, stream: EdgeStream, window: Vertices, record: IterationRecord) -> bool:
+        """Link the edges that lead to a window; of a symmetric graph, from it and what is behind it; whether all are.
+
+        Then every vertex points to its root.
+        """
         self._kernels.use()
         everything = Frontier(self._last, stream.index.edges, everything=True)
         only = stream.directory.table.v1 > window[0] if self._symmetric and window[0] else None
@@ -443,6 +443,10 @@ class _PagedTrees:
                     self._compress(window)
         record.tasks.extend(stream.records)
         self._compress(window)
+        if window[1] == self._last:
+            self.join()
+            self.flatten()
+        return window[1] == self._last
 
     def _link_view(self, view: View, index: Index, window: Vertices) -> None:
         while view.e0 < view.e1:

@@ -24,7 +24,7 @@ from penstock.engine.planning.rank_forecast import (
     exchanged_bytes,
     vertex_seconds,
 )
-from penstock.engine.planning.requirements import gathers_ahead, linked_share, windows_of
+from penstock.engine.planning.requirements import gathers_ahead, windows_of
 from penstock.engine.program.program import UNBOUNDED, author_function
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources
@@ -90,24 +90,21 @@ class Sweep:
         return longest if follows[longest] > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
 
     def by_windows(
-        self, cut: WindowCut, moved: int, vertices: int, index_bytes: int, rates: Rates, value_rate: float,
-        linked: float | None = None,
-    ) -> Sweep:  # fmt: skip
+        self, cut: WindowCut, moved: int, vertices: int, index_bytes: int, rates: Rates, value_rate: float
+    ) -> Sweep:
         """The same with values of so many vertices elsewhere, so many bytes of which come and go, so many a second.
 
         index_bytes: of row indexes that it reads from disk. Edges are read, and decoded, as often as the cut says
-        and, if more than once, each window picks its own; kernels walk each edge once. linked: the share of them that
-        each window reads where trees are linked, which picks none.
+        and, if more than once, each window picks its own; kernels walk each edge once.
         """
-        picks, reads = linked is None and cut.reads > 1, cut.reads * (linked or 1.0)
-        picked = cut.count * ROW_PICKS * vertices + cut.reads * EDGE_PICKS * self.edges if picks else 0.0
-        disk = reads * self.cost.disk + index_bytes / rates.disk_bytes
-        decode = reads * self.cost.decode
+        picked = cut.count * ROW_PICKS * vertices + cut.reads * EDGE_PICKS * self.edges if cut.reads > 1 else 0.0
+        disk = cut.reads * self.cost.disk + index_bytes / rates.disk_bytes
+        decode = cut.reads * self.cost.decode
         kernel = self.cost.kernel + picked / rates.kernel_edges + decode
         return replace(
             self,
             cost=self.cost._replace(disk=disk, decode=decode, kernel=kernel),
-            disk_bytes=int(reads * self.disk_bytes) + index_bytes,
+            disk_bytes=cut.reads * self.disk_bytes + index_bytes,
             value_bytes=moved,
             value_seconds=moved / value_rate,
         )
@@ -222,9 +219,7 @@ def forecast(
     if needs.value_room:
         index = index_disk_bytes(needs, cut) // size
         rate = rates.copy_bytes if needs.device_room else rates.disk_bytes
-        links = asks is not None and asks.program.combine == "union"
-        linked = linked_share(graph, cut) if links else None
-        first, later = (one.by_windows(cut, moved, shared, index, rates, rate, linked) for one in (first, later))
+        first, later = (one.by_windows(cut, moved, shared, index, rates, rate) for one in (first, later))
         left = tasks = 0
         if needs.device_room and asks is not None:
             _, left = windows_of(graph, asks, needs, direction, size, of_file=True)

@@ -372,6 +372,8 @@ def windows_of(
     assert walked is not None, "a direction that is walked is stored"
     how = {"picks": not needs.device_room, "pushes": pushes}
     cut = cut_windows(walked, steps, graph.vertices, size, rows, beside, room, **how)
+    if one.program.combine == "union":  # trees of one window stay, the others are written at the end
+        return WindowCut(size, 1, 1), max(0, sum(sizes.values()) - beside[0] * size)
     stays = max(0, room - beside[0] * min(cut.size, graph.vertices)) if not of_file else needs.value_room
     if of_file and stays >= sum(sizes.values()):
         return cut, 0
@@ -380,8 +382,7 @@ def windows_of(
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
-    unread = emptied if one.program.combine != "union" else far  # trees begin as numbers, which are made, not read
-    moved = of(steps.reads("send"), steps.sends, far - unread)
+    moved = of(steps.reads("send"), steps.sends, far - emptied)
     within = one.apart and pushes and steps.applied_within(messages)
     at_hand = far if within else frozenset[str]()
     moved += of({messages} | steps.changing & at_hand) * (1 if pushes else cut.count)
@@ -390,13 +391,7 @@ def windows_of(
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
     moved //= ranks
     again = max(0, of(near) // ranks - stays)  # from one walk of the rows to the next
-    moved += int(2 * linked_share(graph, cut) * cut.count * again) if messages in near and pushes else cut.count * again
-    return cut, moved
-
-
-def linked_share(graph: Graph, cut: WindowCut) -> float:
-    """The share of rows walked for a window where trees are linked: of a symmetric graph those from the window on."""
-    return 1.0 if graph.directed else (cut.count + 1) / (2 * cut.count)
+    return cut, moved + cut.count * again
 
 
 def retried(setting: RunSetting, attempt: Callable[[RunSetting], Found]) -> Found:

@@ -250,9 +250,10 @@ def link_held(  # type: ignore[no-untyped-def]
                 low, high = min(u, v), max(u, v)
                 if high < held:
                     link(forest, low, high)
-                elif low != high and not join_marked(forest, held, giant, marks, low, high):
-                    if not symmetric or v < u:  # the other row is that of the larger end, when more is known
-                        list_pair(pairs, low, high)
+                elif low == high or join_marked(forest, held, giant, marks, low, high):
+                    continue
+                elif not symmetric or v < u:  # else it is also in the row of the larger end, when more is known
+                    list_pair(pairs, low, high)
             start = behind
             u += ONE
 

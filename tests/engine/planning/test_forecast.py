@@ -283,9 +283,6 @@ def test_with_values_in_a_file_every_window_reads_and_picks_edges_and_each_is_wa
     of_file = whole.by_windows(WindowCut(34, 3, 1, 34), 400, 100, 150, rates, 1e3)
     assert of_file.cost == pytest.approx(Cost(disk=1.15, decode=0.5, kernel=2.5))
     assert of_file.disk_bytes == 1150
-    linked = whole.by_windows(WindowCut(34, 3, 3), 400, 100, 150, rates, 1e3, 2 / 3)
-    assert linked.cost == pytest.approx(Cost(disk=2.15, decode=1.0, kernel=3.0)), "nothing is picked"
-    assert linked.disk_bytes == 2150
 
 
 @pytest.mark.parametrize(
