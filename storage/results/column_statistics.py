@@ -36,27 +36,35 @@ def present_values(values: NDArray[Any], absent: Any) -> NDArray[Any]:
 Found = TypeVar("Found")
 TURNS = 512
 """Of how many times that a thread is asked: to ask one takes as long as NumPy has a range of an array."""
+RANGE_BYTES = 1 << 21
+"""Of a range of many values: in shorter ones threads wait for each other, since one at a time runs Python's code."""
 
 
-def _each(
-    function: Callable[[NDArray[Any]], Found],
+def _range_rows(values: Any) -> int:
+    """Numbers of a range; of pages no more than one, else more are wanted at once than there is room for."""
+    rows = max(ROWS, min(RANGE_BYTES // values.dtype.itemsize, len(values) // TURNS))
+    return min(rows, getattr(values, "page_rows", rows))
+
+
+def each_part(
+    function: Callable[[NDArray[Any], int], Found],
     values: Any,
     threads: int | None,
     parts: list[tuple[int, int]] | None = None,
 ) -> list[Found]:
-    """Return what function(values of a part) does, of all parts in order.
+    """Return what function(values of a part, the first one's place) does, of all parts in order.
 
     Of values in a file (`PagedValues`) a part is what comes at once, unless others are given, and is not copied.
     """
     paged = hasattr(values, "at_hand")
-    parts = parts or ranges(len(values), values.page_rows if paged else ROWS)
+    parts = parts or ranges(len(values), values.page_rows if paged else _range_rows(values))
     together = 1 if paged else max(1, len(parts) // TURNS)
 
     def several(first: int, last: int) -> list[Found]:
         found = []
         for part in parts[first:last]:
             with values.at_hand(*part) if paged else nullcontext(values[slice(*part)]) as some:
-                found.append(function(some))
+                found.append(function(some, part[0]))
         return found
 
     return [*chain.from_iterable(map_rows(several, len(parts), threads=threads, size=together))]
@@ -66,17 +74,17 @@ def count_present(values: NDArray[Any], absent: Any, *, threads: int | None = No
     """How many rows have a value."""
     if absent is None:
         return len(values)
-    return sum(_each(lambda some: int(np.count_nonzero(some != absent)), values, threads))
+    return sum(each_part(lambda some, _: int(np.count_nonzero(some != absent)), values, threads))
 
 
 def count_nonzero(values: NDArray[Any], absent: Any = None, *, threads: int | None = None) -> tuple[int, int]:
     """Count rows that have a value, and those whose value is not 0."""
 
-    def count(some: NDArray[Any]) -> tuple[int, int]:
+    def count(some: NDArray[Any], _: int) -> tuple[int, int]:
         found = present_values(some, absent)
         return len(found), int(np.count_nonzero(found))
 
-    parts = _each(count, values, threads)
+    parts = each_part(count, values, threads)
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
@@ -94,14 +102,14 @@ class ColumnFacts:
 
 
 def facts_of(
-    values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS, twice: bool = True
+    values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int | None = None, twice: bool = True
 ) -> ColumnFacts:
     """Sum up a column in one pass; floats of which some are absent in two (twice=False: without their sum)."""
     flat, adds = values if values.ndim == 1 else values.reshape(-1), values.dtype.kind == "f"
-    size = min(size, getattr(flat, "page_rows", size))  # else more pages are wanted at once than there is room for
+    size = min(size or len(flat), _range_rows(flat))
     leaves = _leaves(0, len(flat), size)
 
-    def find(found: NDArray[Any]) -> tuple[int, Any, Any, Any]:
+    def find(found: NDArray[Any], _: int) -> tuple[int, Any, Any, Any]:
         present = None if absent is None else found != absent
         count = len(found) if present is None else int(np.count_nonzero(present))
         total = _added(found) if adds and count == len(found) else None
@@ -109,7 +117,7 @@ def facts_of(
             return (count, found.min(), found.max(), total) if count else (0, None, None, total)
         return count, *_present_extremes(found, present, absent), total
 
-    parts = _each(find, flat, threads, leaves)
+    parts = each_part(find, flat, threads, leaves)
     ends = np.cumsum([part[0] for part in parts], dtype=np.int64)
     count, total = int(ends[-1]), None
     if adds and isinstance(values, np.ndarray) and not values.flags.c_contiguous:

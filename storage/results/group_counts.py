@@ -1,20 +1,29 @@
 """How many vertices each label has: the number of labels, the largest groups.
 
-Labels that are nearly as dense as vertices are counted in a byte each, a pass over all labels for as many bytes as
-there is room for; others range by range, in classes of a hash, so that each class fits. So neither takes more memory
-than it is given.
+Where nearly every vertex has its own number as its label, or that of one large group, the others are sorted. Else labels
+that are nearly as dense as vertices are counted in a byte each, a pass over all labels for as many bytes as there is
+room for; others range by range, in classes of a hash, so that each class fits. So none takes more memory than it is
+given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.threads import map_rows
-from penstock.storage.results.column_statistics import Keys, count_nonzero, facts_of, first_rows, present_values
+from penstock.storage.results.column_statistics import (
+    Keys,
+    count_nonzero,
+    each_part,
+    facts_of,
+    first_rows,
+    present_values,
+)
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""
@@ -82,14 +91,58 @@ def count_groups(
     """
     if len(labels) <= SMALL or labels.dtype.kind not in "iu":
         return _joined([_largest(*np.unique(present_values(labels, absent), return_counts=True), top, ties)], top, ties)
-    if among is None:
-        found = facts_of(labels, absent, threads=threads)
-        if found.least is None:
-            return GroupCounts(0, 0, [])
-        among = range(int(found.least), int(found.largest) + 1)
-    if among.stop - among.start <= DENSE * len(labels):
-        return _joined(_dense(labels, absent, among, room_bytes, top, threads, ties), top, ties)
-    return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)
+    part = None if absent is not None else _mostly_alone(labels, room_bytes, top, threads, ties)
+    if part is not None:
+        return _joined([part], top, ties)
+    with labels.lent() if hasattr(labels, "lent") else nullcontext(0) as more:
+        room_bytes += more
+        if among is None:
+            found = facts_of(labels, absent, threads=threads)
+            if found.least is None:
+                return GroupCounts(0, 0, [])
+            among = range(int(found.least), int(found.largest) + 1)
+        if among.stop - among.start <= DENSE * len(labels):
+            return _joined(_dense(labels, absent, among, room_bytes, top, threads, ties), top, ties)
+        return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)
+
+
+def _mostly_alone(labels: Any, room_bytes: int, top: int, threads: int | None, ties: Ties | None) -> Part | None:
+    """Count labels of which nearly each is its vertex's own number, or that of one large group; None of others.
+
+    Nor where groups of one vertex are among the largest.
+    """
+    begin = labels[:COMPARED]
+    others = begin[begin != np.arange(len(begin))]
+    names, sizes = np.unique(others, return_counts=True)
+    large = names[sizes.argmax()] if len(names) else begin[0]
+    own = np.zeros(-(-len(labels) // 8), np.uint8)  # a bit of each vertex: whether its label is its own number
+    most, found = room_bytes // SORTED_BYTES, [0]
+
+    def look(some: NDArray[Any], first: int) -> tuple[int, NDArray[Any]]:
+        if found[0] > most:
+            return 0, some[:0]
+        alone = some == np.arange(first, first + len(some), dtype=np.min_scalar_type(first + len(some)))
+        own[first // 8 : -(-(first + len(some)) // 8)] = np.packbits(alone, bitorder="little")
+        rest = some[~alone]
+        few = rest[rest != large]
+        found[0] += len(few)
+        return len(rest) - len(few), few
+
+    parts = each_part(look, labels, threads)
+    if found[0] > most:
+        return None
+    names, sizes = np.unique(np.concatenate([few for _, few in parts]), return_counts=True)
+    if members := sum(count for count, _ in parts):
+        at = int(np.searchsorted(names, large))
+        names, sizes = np.insert(names, at, large), np.insert(sizes, at, members)
+    inside = np.flatnonzero((names >= 0) & (names < len(labels)))
+    places = names[inside].astype(np.int64)
+    named = own[places >> 3] >> (places & 7) & 1  # whether the vertex whose number this is has it, too
+    sizes[inside] += named
+    count, best = _largest(names, sizes, top, ties)
+    alone = sum(each_part(lambda some, _: int(np.bitwise_count(some).sum()), own, threads)) - int(named.sum())
+    enough = len(best) >= max(top, 1) and best[-1][1] > 1
+    return (count + alone, best) if enough or not alone else None
 
 
 def _joined(parts: Iterable[Part], top: int, ties: Ties | None) -> GroupCounts:

@@ -6,7 +6,6 @@ computed once, when it is asked for, by passes that copy no array of the vertice
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.results import column_statistics
 from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
 
@@ -159,8 +157,7 @@ class ResultSummary:
             graph = stored.graph
             how |= {"among": range(graph.vertices)}
             how |= {} if in_original_order(graph) else {"ties": tie_breakers(graph).__getitem__}
-        with values.lent() if isinstance(values, PagedValues) else nullcontext(0) as more:
-            found = count_groups(values, top, room + more, **how)
+        found = count_groups(values, top, room, **how)
         if isinstance(stored, VertexReferences):
             names = graph.original_ids_of(np.array([label for label, _ in found.top], np.intp)).tolist()
             found = replace(found, top=[(name, size) for name, (_, size) in zip(names, found.top, strict=True)])
