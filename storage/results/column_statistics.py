@@ -43,7 +43,7 @@ RANGE_BYTES = 1 << 21
 def _range_rows(values: Any) -> int:
     """Numbers of a range; of pages no more than one, else more are wanted at once than there is room for."""
     rows = max(ROWS, min(RANGE_BYTES // values.dtype.itemsize, len(values) // TURNS))
-    return min(rows, getattr(values, "page_rows", rows))
+    return min(rows, int(getattr(values, "page_rows", rows)))
 
 
 def each_part(

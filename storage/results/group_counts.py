@@ -1,6 +1,6 @@
 """How many vertices each label has: the number of labels, the largest groups.
 
-Where nearly every vertex has its own number as its label, or that of one large group, the others are sorted. Else labels
+Where nearly every vertex has its own number as its label, or that of one large group, others are sorted. Else labels
 that are nearly as dense as vertices are counted in a byte each, a pass over all labels for as many bytes as there is
 room for; others range by range, in classes of a hash, so that each class fits. So none takes more memory than it is
 given.
