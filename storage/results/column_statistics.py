@@ -42,7 +42,7 @@ RANGE_BYTES = 1 << 21
 
 def _range_rows(values: Any) -> int:
     """Numbers of a range; of pages no more than one, else more are wanted at once than there is room for."""
-    rows = max(ROWS, min(RANGE_BYTES // values.dtype.itemsize, len(values) // TURNS))
+    rows: int = max(ROWS, min(RANGE_BYTES // values.dtype.itemsize, len(values) // TURNS))
     return min(rows, int(getattr(values, "page_rows", rows)))
 
 
