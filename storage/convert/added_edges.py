@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from penstock.storage.convert.sort.workspace import Progress
 from penstock.storage.convert.splice_edges import Change, RowEntries, SplicedRows, can_splice
 from penstock.storage.encoding.edge_keys import edge_keys
 from penstock.storage.encoding.string_array import StringArray, distinct
+from penstock.storage.format.adjacency_writer import WeightStats
 from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import LIST_VERTICES, RISING, WITHOUT_EDGES
@@ -35,75 +36,70 @@ EDGE_BYTES = 128
 """Memory that an added edge takes while its place is found."""
 
 
-class ReadAgain:
-    """A source of which the batches that were read are kept, and are given once more before the others."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self._rest = source, source.batches()
-        self.read: list[EdgeBatch] = []
-
-    def holds_all(self, most: int, watch: Progress) -> bool:
-        """Read on; return whether the source has at most so many edges and lone vertices, which then are in `read`."""
-        held = 0
-        for batch in self._rest:
-            self.read.append(batch)
-            held += len(batch) + (0 if batch.lone is None else len(batch.lone))
-            if held > most:
-                return False
-            watch(ConvertProgress("read", self.source.bytes_done, self.source.total_bytes, held))
-        return True
-
-    def batches(self) -> Generator[EdgeBatch]:
-        """Yield all batches, once."""
-        while self.read:
-            yield self.read.pop(0)
-        yield from self._rest
+def read_up_to(most: int, source: Source, batches: Iterable[EdgeBatch], read: list[EdgeBatch], watch: Progress) -> bool:
+    """Move batches to `read`; return whether all have come, with at most so many edges and lone vertices."""
+    held = 0
+    for batch in batches:
+        read.append(batch)
+        held += len(batch) + (0 if batch.lone is None else len(batch.lone))
+        if held > most:
+            return False
+        watch(ConvertProgress("read", source.bytes_done, source.total_bytes, held))
+    return True
 
 
 def append_beside(
-    again: ReadAgain, graph: Graph, opened: OpenedGraph, options: ConvertOptions, watch: Progress
+    source: Source,
+    batches: Iterable[EdgeBatch],
+    read: list[EdgeBatch],
+    graph: Graph,
+    opened: OpenedGraph,
+    options: ConvertOptions,
+    watch: Progress,
 ) -> ConvertReport | None:
-    """Add the edges of a source to rows that stay in their files. Raises as `append`.
+    """Add the batches of a source to rows that stay in their files. Raises as `append`.
 
-    Returns None, and nothing was written, where that does not do it: `append_rows` does then.
+    Returns None, and nothing was written, where that does not do it: `append_rows` does then, with those that are in
+    `read` and the others.
     """
-    began, told, header, source = time.perf_counter(), told_of(graph), opened.header, again.source
+    began, told, header = time.perf_counter(), told_of(graph), opened.header
     rule = told.get("dedupe") or ("first" if told.get("symmetrize") else None)
     weighted = graph.weight_dtype is not None
     if not can_splice(opened) or (rule not in (None, "first") and weighted):
         return None
     room = max(LEAST, graph.edges // SHARE) - (0 if graph.out.splice is None else len(graph.out.splice.at))
-    if not again.holds_all(min(room, options.host_memory // EDGE_BYTES), watch):
+    if not read_up_to(min(room, options.host_memory // EDGE_BYTES), source, batches, read, watch):
         return None
-    for batch in again.read:
+    for batch in read:
         if len(batch) and (batch.weights is None) == weighted:
             raise InputError(other_weights(graph, source.name, weighted=batch.weights is not None))
-    values = joined(again.read, np.float64 if weighted else None)[2]
+    values = joined(read, np.float64 if weighted else None)[2]
     weights = values if values is None else narrow(values, source.name)[0].astype(graph.weight_dtype)
-    given = given_ends(graph, again)
+    given = given_ends(graph, source, read)
     if given is None or not (values is None or weights is None or np.array_equal(weights, values)):
         return None
-    if header.window_vertices and -(-given.vertices // header.window_vertices) > header.windows:
+    keys, vertices, new = given
+    if header.window_vertices and -(-vertices // header.window_vertices) > header.windows:
         return None
-    edges = RowEntries(edge_keys(given.sources, given.targets), weights)
+    edges = RowEntries(keys, weights)
     change = Change(opened, graph, source, options.threads, began)
     fresh = _fresh(edges, change.rows["out"], told, rule, directed=graph.directed)
     for one in change.rows.values():
         one.add(one.entries(fresh), change.turn)
-    provenance = header.provenance | given.note(graph)
+    provenance = header.provenance | _note_of(graph, new)
     if graph.without_edges == 0:
-        new = np.unique(np.concatenate([fresh.rows, fresh.neighbors])) >= graph.vertices
-        provenance[WITHOUT_EDGES] = given.vertices - graph.vertices - int(np.count_nonzero(new))
+        met = np.unique(np.concatenate([fresh.rows, fresh.neighbors])) >= graph.vertices
+        provenance[WITHOUT_EDGES] = vertices - graph.vertices - int(np.count_nonzero(met))
     else:
         provenance.pop(WITHOUT_EDGES, None)
     header = replace(
         header,
-        vertices=given.vertices,
+        vertices=vertices,
         input_edges=header.input_edges + len(edges),
         weight_range=_joined_range(graph, fresh.weights),
         provenance=provenance,
     )
-    return change.write(header, given.new, 0, options.workers)
+    return change.write(header, new, 0, options.workers)
 
 
 def _fresh(
@@ -123,44 +119,36 @@ def _joined_range(graph: Graph, weights: NDArray[Any] | None) -> tuple[float, fl
     """Least, mean and greatest weight of a graph and others."""
     if graph.weight_range is None or weights is None or not len(weights):
         return graph.weight_range
-    low, mean, high = graph.weight_range
-    if not graph.edges:
-        low, high = float("inf"), float("-inf")
-    total = mean * graph.edges + float(weights.sum(dtype=np.float64))
-    ends = min(low, float(weights.min())), max(high, float(weights.max()))
-    return ends[0], total / (graph.edges + len(weights)), ends[1]
+    stats = WeightStats()
+    if graph.edges:
+        stats.low, mean, stats.high = graph.weight_range
+        stats.total, stats.count = mean * graph.edges, graph.edges
+    stats.append(weights)
+    return stats.value
 
 
-@dataclass(frozen=True, slots=True)
-class GivenEnds:
-    """The ends of edges of a source, as vertices of a graph and new ones behind these.
-
-    vertices: how many there are then. new: the ids of the new ones, in the dtype that holds all ids; None: ids are
-    vertices.
-    """
-
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    vertices: int
-    new: NDArray[Any] | None
-
-    def note(self, graph: Graph) -> dict[str, Any]:
-        """What the provenance says of ids that do not rise, or that are stored now."""
-        if self.new is None or not len(self.new):
-            return {}
-        known: dict[str, Any] = {"options": told_of(graph) | {"renumber": True}}
-        count = graph.vertices
-        rises = graph.reordered is False and (not count or self.new[0] > graph.original_ids_in(count - 1, count)[0])
-        return known if rises or graph.reordered is None else known | {RISING: graph.rising}
+def _note_of(graph: Graph, new: NDArray[Any] | None) -> dict[str, Any]:
+    """What the provenance says of ids of new vertices that do not rise, or that are stored now."""
+    if new is None or not len(new):
+        return {}
+    known: dict[str, Any] = {"options": told_of(graph) | {"renumber": True}}
+    count = graph.vertices
+    rises = graph.reordered is False and (not count or new[0] > graph.original_ids_in(count - 1, count)[0])
+    return known if rises or graph.reordered is None else known | {RISING: graph.rising}
 
 
-def given_ends(graph: Graph, again: ReadAgain, *, strange: bool = True) -> GivenEnds | None:
-    """Return the ends of all edges of a source; None where vertices of the graph would have to move for new ones.
+Given = tuple[NDArray[np.uint64], int, NDArray[Any] | None]
+"""Keys of edges between vertices of a graph and new ones behind these; how many vertices there are then; the ids of the
+new ones, in the dtype that holds all ids, None: ids are vertices."""
+
+
+def given_ends(graph: Graph, source: Source, batches: Sequence[EdgeBatch], *, strange: bool = True) -> Given | None:
+    """Return the edges of a source's batches; None where vertices would have to move for new ones.
 
     strange: whether there may be ids that the graph does not have. Raises InputError for one otherwise.
     """
-    given, count, left = _ids_given(again.read, graph.left is not None), graph.vertices, graph.left
-    edges, known = len(given[0]), again.source.known_vertices or 0
+    given, count, left = _ids_given(batches, graph.left is not None), graph.vertices, graph.left
+    edges, known = len(given[0]), source.known_vertices or 0
     sides = {"": ((0, count), np.concatenate(given))}
     if left is not None:
         sides = {"source:": ((0, left), given[0]), "target:": ((left, count), given[1])}
@@ -182,9 +170,9 @@ def given_ends(graph: Graph, again: ReadAgain, *, strange: bool = True) -> Given
     if graph.original is None:
         by_id = max(count, known, int(ids[-1]) + 1 if len(ids) else 0)
         if by_id <= total or known > count or told_of(graph).get("renumber") is False:
-            check_density(by_id, graph.edges + edges, again.source.name)
+            check_density(by_id, graph.edges + edges, source.name)
             ends, total, names = np.concatenate(given[:2]).astype(np.int64), by_id, None
-    return GivenEnds(ends[:edges], ends[edges : 2 * edges], total, names) if total < LIST_VERTICES else None
+    return (edge_keys(ends[:edges], ends[edges : 2 * edges]), total, names) if total < LIST_VERTICES else None
 
 
 def _ids_given(batches: Sequence[EdgeBatch], sided: bool) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.added_edges import ReadAgain, append_beside
+from penstock.storage.convert.added_edges import append_beside
 from penstock.storage.convert.convert import read_twice
 from penstock.storage.convert.convert_again import NoEdges, append_rows, check_suits, told_of
 from penstock.storage.convert.convert_list import write_edges
@@ -46,6 +47,7 @@ from penstock.storage.format.schema import (
     SPAN_COLUMNS,
     SPANS,
 )
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, Source
 
 
@@ -60,48 +62,24 @@ def append(
     progress: Progress = ignore,
     table: bool = False,
 ) -> ConvertReport:
-    """Add the edges of a source to a graph file.
+    """Add the edges of a source to a graph file; see `convert_files.append`.
 
-    Edges are taken as the graph took its first ones: undirected, or without self-loops, where those were so. New ids
-    make the graph larger.
-
-    Parameters
-    ----------
-    source : Source
-        The edges, with weights if the graph has any.
-    graph : Path
-        The graph file; of a striped graph the manifest.
-    stripes : tuple of Path
-        Folders in which to look for its shards first.
-    host_memory, scratch, threads, progress
-        As for `convert`.
-    table : bool
-        Whether a table says which ids are vertices, from the beginning, as for ids that no bitmap holds.
-
-    Returns
-    -------
-    ConvertReport
-        Of the whole graph; ``input_bytes`` and ``seconds`` are those of adding.
-
-    Raises
-    ------
-    InputError
-        The graph is a copy whose shards may be another graph's, or the edges do not suit it; it is as it was.
-    DamagedError
-        The graph is damaged.
-    RunError
-        The disk is full or failed; the graph is as it was.
-    UnsyncedError
-        The new graph is in its place, but its folder could not be synced.
+    stripes: folders in which to look for its shards first. host_memory, scratch, threads, progress: as for `convert`.
+    table: whether a table says which ids are vertices, from the beginning, as for ids that no bitmap holds. The report
+    is of the whole graph; ``input_bytes`` and ``seconds`` are those of adding. Raises InputError where the edges do not
+    suit the graph, or its shards may be another's, DamagedError, and RunError; the graph is as it was. Raises
+    UnsyncedError where the new one is in its place, and its folder could not be synced.
     """
     with opened_alone(graph, stripes) as opened:
         header, kept, options = opened.header, Graph.of_opened(opened), _same(opened, host_memory, scratch, threads)
         check_suits(source, kept)
         own_ids = header.left is not None or {ORIGINAL_ID, NAME_ENDS} & opened.frames.keys()
         if table or own_ids or header.layout == "rows":
-            again = ReadAgain(source)
-            beside = None if table else append_beside(again, kept, opened, options, progress)
-            return beside or append_rows(source, again.batches(), kept, options, progress, table=table)
+            read: list[EdgeBatch] = []
+            batches = source.batches()
+            beside = None if table else append_beside(source, batches, read, kept, opened, options, progress)
+            both = chain((read.pop(0) for _ in range(len(read))), batches)
+            return beside or append_rows(source, both, kept, options, progress, table=table)
         made = told_of(kept)
         listed = replace(
             options,
@@ -141,12 +119,7 @@ def compact(
     """Write the edges of a graph file in one again, with what was added and removed beside them.
 
     All vertices stay, also those without edges; new ids are put in order. Parameters and what is raised are those of
-    `append`.
-
-    Returns
-    -------
-    ConvertReport or None
-        None where nothing was added or removed: the file is as it was.
+    `append`. Returns None where nothing was added or removed: the file is as it was.
     """
     with opened_alone(graph, stripes) as opened:
         if not opened.header.is_spliced:

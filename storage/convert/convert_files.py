@@ -138,7 +138,7 @@ def append(
     how, given = _options(options)
     paths, target = _places(inputs), Path(graph)
     keep_read(target, paths)
-    read = how.reading(_append.read_as(target, how.stripes, given), target)
+    read = _append.read_as(target, how.stripes, how.reading(given, target))
     _append.append_opened(lambda: open_source(paths, format, read), target, scratch=how.scratch, **_room(how))
     return Graph.open(target, stripes=how.stripes)
 
@@ -182,7 +182,7 @@ def remove(
     how, given = _options(options)
     paths, target = _places(inputs), Path(graph)
     keep_read(target, paths)
-    read = replace(how.reading(_append.read_as(target, how.stripes, given), target), weights=False)
+    read = replace(_append.read_as(target, how.stripes, how.reading(given, target)), weights=False)
     _remove.remove(open_source(paths, format, read) if paths else NoEdges(), target, vertices=vertices, **_room(how))
     return Graph.open(target, stripes=how.stripes)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from penstock.storage.access.vertex_lookup import few_internal_ids
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.added_edges import EDGE_BYTES, ReadAgain, given_ends
+from penstock.storage.convert.added_edges import EDGE_BYTES, given_ends, read_up_to
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, ignore
 from penstock.storage.convert.splice_edges import Change, RowEntries, can_splice
@@ -21,6 +21,7 @@ from penstock.storage.encoding.edge_keys import edge_keys
 from penstock.storage.format.file_set import opened_alone
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import WITHOUT_EDGES
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import Source
 from penstock.storage.tables.edge_pieces import EdgePieces
 
@@ -35,44 +36,21 @@ def remove(
     threads: int | None = None,
     progress: Progress = ignore,
 ) -> ConvertReport:
-    """Remove edges from a graph file.
+    """Remove all edges with the ends of a source's from a graph file; see `convert_files.remove`.
 
-    Parameters
-    ----------
-    source : Source
-        Sources and targets; all edges with these ends are removed, whatever their weights.
-    graph : Path
-        The graph file; of a striped graph the manifest.
-    vertices : sequence of int or str
-        Vertices of which all edges are removed; they stay as vertices without edges.
-    stripes, host_memory, threads, progress
-        As for `append`.
-
-    Returns
-    -------
-    ConvertReport
-        Of the whole graph.
-
-    Raises
-    ------
-    InputError
-        The graph has no such edge or vertex, or is one whose edges cannot be removed; it is as it was.
-    DamagedError
-        The graph is damaged.
-    RunError
-        The disk is full or failed; the graph is as it was.
+    vertices: of which all edges are removed; they stay as vertices without edges. Others, and what is returned and
+    raised: as for `append`; InputError also where the graph has no such edge or vertex.
     """
     began = time.perf_counter()
     with opened_alone(graph, stripes) as opened:
-        held, again = Graph.of_opened(opened), ReadAgain(source)
+        held, read = Graph.of_opened(opened), list[EdgeBatch]()
         if not can_splice(opened):
             raise InputError(_unsuited(held))
-        if not again.holds_all(host_memory // EDGE_BYTES, progress):
+        if not read_up_to(host_memory // EDGE_BYTES, source, source.batches(), read, progress):
             raise InputError(f"{source.name} has more edges than fit --host-memory; raise it, or convert what stays")
-        given = given_ends(held, again, strange=False)
+        given = given_ends(held, source, read, strange=False)
         assert given is not None, "there is no new vertex"
-        ends = RowEntries(edge_keys(given.sources, given.targets))
-        ends = ends.joined(_edges_of(held, few_internal_ids(held, vertices)))
+        ends = RowEntries(given[0]).joined(_edges_of(held, few_internal_ids(held, vertices)))
         if not len(ends):
             raise InputError(f"no edge of {held.path} is named; give a file that has edges, or a vertex that has some")
         keys = ends.keys if held.directed else np.minimum(ends.keys, ends.reversed.keys)

@@ -289,7 +289,8 @@ class Change:
             times = last.get("times", 0) if isinstance(last, dict) else 0
             told["appended"] = {"times": times + 1, "last": self._source.name}
         if "in" in rows or not header.directed:
-            told[WITHOUT_EDGES] = self._edgeless(header.vertices)
+            parts = zip(*(rows[name].degrees(header.vertices) for name in ("out", "in") if name in rows), strict=True)
+            told[WITHOUT_EDGES] = sum(int(np.count_nonzero(np.sum(some, axis=0) == 0)) for some in parts)
         old = AppendedTo.of(self._opened)
         files = FileSet(self._opened.open_files[0].path, (), threads, version=FORMAT_VERSION, old=old)
         try:
@@ -337,8 +338,3 @@ class Change:
                 "write": time.perf_counter() - began,
             },
         )
-
-    def _edgeless(self, vertices: int) -> int:
-        """How many vertices have no edge."""
-        parts = zip(*(self.rows[name].degrees(vertices) for name in ("out", "in") if name in self.rows), strict=True)
-        return sum(int(np.count_nonzero(np.sum(some, axis=0) == 0)) for some in parts)

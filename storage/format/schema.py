@@ -453,15 +453,11 @@ class Header:
         """Edges are in shards, and what was added has neighbors, and weights where edges have them."""
         _require(bool(self.shards) and not self.edge_properties, "shards")
         for direction in (*DIRECTIONS, *(name for one in DIRECTIONS for name in self.windows_of(one))):
-            added, ids, values = (self.array(f"{direction}/{part}") for part in (ADDED_AT, ADDED_IDS, ADDED_WEIGHTS))
-            neighbors, weights = (self.array(f"{direction}/{part}") for part in (NEIGHBORS, WEIGHTS))
-            turns = self.array(f"{direction}/{ADDED_TURN}")
-            _require((added is None) == (ids is None) == (turns is None), f"{direction}/{ADDED_IDS}")
-            weighted = added is not None and weights is not None
-            _require((values is not None) == weighted, f"{direction}/{ADDED_WEIGHTS}")
-            same = ids is None or (neighbors is not None and ids.dtype == neighbors.dtype)
-            same &= values is None or (weights is not None and values.dtype == weights.dtype)
-            _require(same, f"dtype of {direction}/{ADDED_IDS}")
+            found = {part: self.array(f"{direction}/{part}") for part in (*ADDED, NEIGHBORS, WEIGHTS)}
+            wanted = {ADDED_AT, ADDED_IDS, ADDED_TURN} | ({ADDED_WEIGHTS} if found[WEIGHTS] else set())
+            _require({part for part in ADDED if found[part]} in (set(), wanted), f"arrays of {direction}/{ADDED_AT}")
+            for part, other in ((found[ADDED_IDS], found[NEIGHBORS]), (found[ADDED_WEIGHTS], found[WEIGHTS])):
+                _require(part is None or (other is not None and part.dtype == other.dtype), f"dtype of {direction}")
 
     def _window_lengths(self) -> dict[str, int]:
         """Return the lengths of windows' arrays; all windows of a direction together have its edges."""
