@@ -111,10 +111,7 @@ class BFS(Ending, ByParents):
             self.earlier = str(earlier)
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """The same for levels alone; or with ties by the places of original ids, if internal ids have another order.
-
-        Or what begins from an earlier answer, where only edges were added since.
-        """
+        """From an earlier answer; for levels alone; with ties by original ids, if internal ids have another order."""
         if self.earlier is not None and EarlierAnswer(self, graph, self.earlier, "level").added_since() is not None:
             grown = like(self, ImprovedLevels)
             return with_parents(grown, graph, (LevelEdges, RankedLevelEdges)) if self.parents else grown
@@ -174,8 +171,6 @@ class ImprovedLevels(Ending, Program):
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
     combine = "min"
     self_combining = True
-    needs_weights = False
-    by_ranges = False
     working_bytes = ANSWER_BYTES
     earlier: Answer = None
     source: int | Sequence[int]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.earlier_answer import ANSWER_BYTES, Answer, EarlierAnswer
 from penstock.engine.program.on_graph import OnGraph
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount
 from penstock.engine.program.program import VERTEX, Field, Program, weighted
@@ -27,6 +28,7 @@ from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.engine.programs.local_moves import ALONE, Beginning, ByDirection, CommunityLevel
 from penstock.engine.programs.modular_gain import Search, fixed_point
 from penstock.engine.programs.weights import counts_by_weight
+from penstock.storage.base.errors import InputError
 from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
 if TYPE_CHECKING:
@@ -46,11 +48,13 @@ class Louvain(Program):
     resolution: above 1 for smaller communities. seed: of the order in which vertices move. tol: a round of sweeps, in
     which each may move once, that gains no more ends the first level. sweeps: most of a level. weight: whether edges
     count by their weights. iterations: at most; one that gains nothing is the last. directed: whether modularity
-    follows the directions of edges, where they have some.
+    follows the directions of edges, where they have some. earlier: an answer in HDF5 of the graph as it was: its
+    communities, and vertices that it has not, are the vertices of the first level.
     """
 
     community = Field(VERTEX)
     measures = ("modularity", "level_communities")
+    earlier: Answer = None
 
     def __init__(
         self,
@@ -61,11 +65,16 @@ class Louvain(Program):
         weight: bool | str | None = True,
         iterations: PositiveCount = 2,
         directed: bool = False,
+        earlier: Answer = None,
     ) -> None:
         self.directed = directed
         self.resolution, self.seed, self.tol, self.sweeps = resolution, seed, tol, sweeps
         self.needs_weights, self.iterations = counts_by_weight(weight), iterations
         self.other_graph_bytes = LEAST_BYTES
+        if earlier is not None and directed:
+            raise InputError("louvain with directed begins from no earlier answer; leave one of the two out")
+        if earlier is not None:
+            self.earlier, self.working_bytes = str(earlier), ANSWER_BYTES
         self.modularity: list[float] = []
         self.level_communities: list[int] = []
 
@@ -100,7 +109,9 @@ class Louvain(Program):
         level, start, reached = _Level(graph), ALONE, -math.inf
         for iteration in range(self.iterations if graph.vertices else 0):
             community[:] = np.arange(graph.vertices, dtype=community.dtype)
-            last = yield from self._levels(level, iteration, search, start, community)
+            grouped = self.earlier is not None and iteration == 0
+            begun = self._grouped(graph, level, search, community) if grouped else search
+            last = yield from self._levels(level, iteration, begun, start, community)
             if not last.whole or self.modularity[-1] - reached <= LEAST_TOL:
                 break
             search, reached = replace(search, level=last.search.level + 1), self.modularity[-1]
@@ -134,6 +145,15 @@ class Louvain(Program):
             del phase, group, part
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
             search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
+
+    def _grouped(self, graph: Graph, level: _Level, search: Search, community: NDArray[Any]) -> Search:
+        """Begin with the communities of the earlier answer as vertices; return the search of their level."""
+        EarlierAnswer(self, graph, self.earlier, "community").fill(community, members=True)
+        names, numbers = np.unique(community, return_inverse=True)
+        community[:] = numbers
+        level.vertices = len(names)
+        level.grouping = Grouping(community.copy(), len(names), search.scale, weighted=search.by_weight)
+        return replace(search, level=search.level + 1, scale=1.0, by_weight=True)
 
     def _note(self, moves: CommunityLevel) -> None:
         """Keep what a level has come to, unless it changed nothing."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import append, compact, convert, extract, remove, run
+from penstock.storage.base.errors import InputError
 from support.covering import covering
 
 WAYS: list[dict[str, Any]] = [{}, {"device": "emulated"}, {"kernels": "reference"}, {"threads": 1, "direct_io": True}]
@@ -50,12 +51,60 @@ def test_answers_are_those_of_a_run_from_the_start(
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("program", ["wcc", "sssp"])
+def test_communities_begin_from_earlier_ones(tmp_path: Path) -> None:
+    """Of about the modularity of a run from the start, which reads more edges; and whatever else changed."""
+    random = np.random.default_rng(3)
+    near = random.integers(0, 400, 6000)
+    ends = np.stack([near, np.where(random.random(6000) < 0.8, near // 20 * 20 + random.integers(0, 20, 6000), 7)], 1)
+    np.savetxt(tmp_path / "0.txt", 3 * ends[:5900], "%d")
+    np.savetxt(tmp_path / "1.txt", 3 * ends[5900:] + 1, "%d")
+    np.savetxt(tmp_path / "2.txt", 3 * ends[:20], "%d")
+    convert(tmp_path / "0.txt", tmp_path / "g.h5", undirected=True)
+    run("louvain", tmp_path / "g.h5").write(tmp_path / "a.h5")
+    append(tmp_path / "g.h5", tmp_path / "1.txt")
+    grown = remove(tmp_path / "g.h5", tmp_path / "2.txt")
+    for way in WAYS[:2]:
+        whole = run("louvain", grown, **way)
+        found = run("louvain", grown, earlier=tmp_path / "a.h5", **way)
+        assert found.measures["modularity"][-1] > whole.measures["modularity"][-1] - 0.01
+        assert sum(one.edges for one in found.records) <= sum(one.edges for one in whole.records)
+    with pytest.raises(InputError, match="louvain with directed begins from no earlier answer"):
+        run("louvain", convert(tmp_path / "0.txt", tmp_path / "d.h5"), earlier=tmp_path / "a.h5", directed=True)
+
+
+@pytest.mark.parametrize(("strings", "bipartite"), [(True, False), (True, True), (False, True)])
+def test_ids_of_any_kind_are_found_again(
+    strings: bool, bipartite: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    random, name = np.random.default_rng(5), "käse" if strings else ""
+    for number, (count, most) in enumerate([(120, 150), (30, 170)]):
+        pairs = random.integers(0, most, (count, 2)).tolist()
+        pairs += [(v, 1) for v in range(3 * most)] if number == 0 else []
+        (tmp_path / f"{number}.txt").write_text("".join(f"{name}{u} {name}{3 * v}\n" for u, v in pairs))
+    options = {"bipartite": bipartite, "direction": "both", "renumber": True}
+    convert(tmp_path / "0.txt", tmp_path / "g.h5", **options)
+    for program in ("wcc", "bfs", "pagerank"):
+        given = {"source": f"{'source:' if bipartite else ''}{name}3"} if program == "bfs" else {}
+        run(program, tmp_path / "g.h5", **given).write(tmp_path / f"{program}.h5")
+    grown = append(tmp_path / "g.h5", tmp_path / "1.txt")
+    assert grown.out.splice is not None
+    for program in ("wcc", "bfs", "pagerank"):
+        given = {"source": f"{'source:' if bipartite else ''}{name}3"} if program == "bfs" else {}
+        found, whole = (run(program, grown, **given, **more) for more in ({"earlier": tmp_path / f"{program}.h5"}, {}))
+        for field, values in whole.fields.items():
+            if values.dtype.kind in "iuf":
+                assert np.allclose(found.fields[field], values, rtol=0, atol=1e-6), (program, field)
+            else:
+                assert np.array_equal(found.fields[field], values), (program, field)
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("program", ["wcc", "sssp", "bfs"])
 def test_what_an_answer_says_nothing_of_is_said(program: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.txt").write_text("0 1\n1 2\n2 3\n")
     (tmp_path / "b.txt").write_text("1 2\n")
-    options = {"source": 0} if program == "sssp" else {}
-    field = {"wcc": "component", "sssp": "distance"}[program]
+    options = {} if program == "wcc" else {"source": 0}
+    field = {"wcc": "component", "sssp": "distance", "bfs": "level"}[program]
     convert(tmp_path / "a.txt", tmp_path / "g.h5", undirected=True)
     run(program, tmp_path / "g.h5", **options).write(tmp_path / "a.h5")
     (tmp_path / "c.txt").write_text("0 3\n")
@@ -69,7 +118,7 @@ def test_what_an_answer_says_nothing_of_is_said(program: str, tmp_path: Path, ca
         assert len(caplog.messages) == 1
         assert re.search(told, caplog.text)
         caplog.clear()
-    if program == "sssp":
+    if program != "wcc":
         run(program, after, earlier=tmp_path / "c.h5", source=1)
         assert "of other parameters" in caplog.text
 

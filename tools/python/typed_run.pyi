@@ -161,7 +161,13 @@ class HyperballOptions(RunOptions, _Seed, _MaxIter, total=False):
 
 class WccOptions(RunOptions, _Earlier, total=False): ...
 
-class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
+class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, _Earlier, total=False):
+    resolution: float
+    sweeps: int
+    iterations: int
+    directed: bool
+
+class LeidenOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
     sweeps: int
     iterations: int
@@ -250,9 +256,9 @@ def run(
     **options: Unpack[RunOptions],
 ) -> Result: ...
 @overload
-def run(
-    program: Literal["louvain", "leiden"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]
-) -> Result: ...
+def run(program: Literal["louvain"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]) -> Result: ...
+@overload
+def run(program: Literal["leiden"], graph: Graph | Path | str, **options: Unpack[LeidenOptions]) -> Result: ...
 @overload
 def run(
     program: Literal["cdlp", "coreness", "mis"], graph: Graph | Path | str, **options: Unpack[CdlpOptions]

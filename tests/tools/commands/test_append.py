@@ -70,7 +70,7 @@ def test_rows_that_are_changed_and_written_in_one_again(tmp_path: Path, capsys: 
     (tmp_path / "none.txt").write_text("# nothing\n")
     assert "no edge of" in refused(capsys, "remove", graph, tmp_path / "none.txt")
     assert "no edge of" in refused(capsys, "remove", graph, "--vertex", 0)
-    assert "none.h5 does not exist" in refused(capsys, "run", "wcc", graph, "--set", f"earlier={tmp_path / 'none.h5'}")
+    assert "none.h5 does not exist" in refused(capsys, "run", "wcc", graph, "--from", tmp_path / "none.h5")
     assert answered(capsys, "compact", graph)["changed"]
     assert not answered(capsys, "compact", graph)["changed"]
     assert sorted(path.name for path in tmp_path.glob("*.h5")) == ["g.h5"]
