@@ -46,7 +46,7 @@ CATALOGUE = (
         "bfs:BFS",
         "search",
         line="Levels and parents by hops from one or several sources.",
-        parameters="`--source` (repeatable), `--no-parents`, `--target` (repeatable), `--cutoff`",
+        parameters="`--source` (repeatable), `--no-parents`, `--target` (repeatable), `--cutoff`, `--from`",
         answer="`level`, `parent` (the smallest id of the previous level)",
         aliases=(
             "breadth_first_search",
@@ -62,7 +62,7 @@ CATALOGUE = (
         "sssp:SSSP",
         "search",
         line="Shortest paths by weight from one or several sources.",
-        parameters="`--source` (repeatable), `--delta`, `--parents`, `--target` (repeatable), `--cutoff`",
+        parameters="`--source` (repeatable), `--delta`, `--parents`, `--target` (repeatable), `--cutoff`, `--from`",
         answer=(
             "`distance`, from the nearest source, and with `--parents` or `--target` `parent`; weights must not be "
             "negative; a distance beyond the largest float64 is an error"
@@ -128,7 +128,7 @@ CATALOGUE = (
         "pagerank:PageRank",
         "ranking",
         line="PageRank.",
-        parameters="`--damping`, `--tol`, `--max-iter`, `--personalization`",
+        parameters="`--damping`, `--tol`, `--max-iter`, `--personalization`, `--from`",
         answer=(
             "`rank`, sum 1; dangling vertices as networkx does; `--tol 0` runs exactly `--max-iter` sweeps (not with"
             " `--mode async`, which has none); weights must not be negative"
@@ -242,6 +242,7 @@ CATALOGUE = (
         "wcc:WCC",
         "groups",
         line="Weakly connected components.",
+        parameters="`--from`",
         answer="`component`, named by its smallest vertex; direction ignored",
         aliases=(
             "components",
@@ -272,7 +273,7 @@ CATALOGUE = (
         parameters=(
             "`--resolution` (1), `--seed`, `--tol` (1e-3: a round of sweeps that gains less ends the first level; "
             "each further level has a tenth), `--set sweeps=100` a level, in whole rounds, `--set iterations=2`: at "
-            "most, `--set directed=true`: modularity by direction"
+            "most, `--set directed=true`: modularity by direction, `--from`"
         ),
         answer=(
             "`community` of large modularity, named by its smallest vertex; direction ignored, a mutual pair counts "
@@ -287,7 +288,7 @@ CATALOGUE = (
         "leiden:Leiden",
         "groups",
         line="Communities of large modularity, each connected.",
-        parameters="those of `louvain`; `--set iterations=3`",
+        parameters="those of `louvain` but `--from`; `--set iterations=3`",
         answer="`community`, as `louvain`'s, and connected",
         weighted=True,
         aliases=("leiden_communities", "community_leiden"),
