@@ -24,6 +24,7 @@ from penstock.engine.execution.whole_rows import (
 from penstock.engine.program.vertex_ranges import limited_ranges
 from penstock.engine.state.row_blocks import RowBlock, block_capacity
 from penstock.engine.state.state import State
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 SHARE = 4
 """Strips take at most this part of the memory budget."""
+KEY_BYTES = 16
+"""Memory for an edge of a truss, as a number, while they are made."""
 TILES = 4
 """Ranges of a strip's rows that each rank intersects with: ids often fall with the number of neighbors."""
 
@@ -64,7 +67,7 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
 def peel_edges(loop: Loop, memory_bytes: int, messages: int, folders: Sequence[Path]) -> Iterator[IterationRecord]:
     """Take edges of too few triangles away, round by round; then `vertex` gets the largest k of a k-truss it is in.
 
-    The program's `k` ends at that k-truss, whose turned rows it keeps then (`left`); 0: at none. `met`: the present k.
+    The program's `k` ends at that k-truss; 0: at none. `met`: the present k.
     Every rank does all of it. memory_bytes, messages: as `count_triangles`. folders: where rows go that memory has no
     room for. Raises RunError where the disk is full or fails.
     """
@@ -87,8 +90,8 @@ def peel_edges(loop: Loop, memory_bytes: int, messages: int, folders: Sequence[P
                 truss[rows.vertices()] = wanted or fewest + 2
                 loop.met, over = fewest + 3, bool(wanted)
             state.from_host(state.incoming, truss)
-            if over and wanted:
-                program.left = rows.by_vertex()
+            if over and program.keeps:
+                program.left = rows.keys(memory_bytes)
             yield found.noted(began, last=over)
             began = time.perf_counter()
     finally:
@@ -177,6 +180,8 @@ class TurnedRows:
     """The turned rows of all vertices, of which edges are taken away."""
 
     def __init__(self, found: RowBlocks, memory_bytes: int, folders: Sequence[Path]) -> None:
+        from penstock.engine.kernels.host.whole_rows.triangles import sort_rows  # Numba takes long to import
+
         self._kernels, self._state, graph = found.kernels, found.state, found.loop.graph
         self._most = strip_edges(graph, memory_bytes)
         neighbors = found.count_neighbors()
@@ -194,12 +199,15 @@ class TurnedRows:
             found.keep((first, last), neighbors, kept)
             _, starts, *_, targets, _ = kept.arrays
             begins, at = self._state.to_host(starts), int(self._starts[first])
+            some = self._state.to_host(targets[: begins[-1]])
+            if not isinstance(self._state, State):  # a device takes rows that ascend, the host by their degrees
+                sort_rows(1, last - first, begins, some)
             self._starts[first : last + 1] = begins + at
-            self._targets[at : at + begins[-1]] = self._sorted(begins, self._state.to_host(targets[: begins[-1]]))
+            self._targets[at : at + begins[-1]] = some
 
     def peel(self, least: int) -> int:
         """Take away edges of fewer than `least` triangles; return the fewest that one which is left had before."""
-        from penstock.engine.kernels.host.whole_rows.triangles import drop_sides  # Numba takes long to import
+        from penstock.engine.kernels.host.whole_rows.triangles import drop_sides
 
         kernels, state, starts = self._kernels, self._state, self._starts
         bounds = limited_ranges(starts, self._most)
@@ -229,9 +237,17 @@ class TurnedRows:
             found[self._targets[first : min(first + self._most, self.edges)]] = True
         return found
 
-    def by_vertex(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The edges that are left, in memory: where the rows of vertices begin, and their ascending targets."""
-        return self._starts, self._sorted(self._starts, self._targets[: self.edges], always=True)
+    def keys(self, memory_bytes: int) -> NDArray[np.uint64]:
+        """The edges that are left, ascending: one end * vertices + the other. Raises BudgetError for too many."""
+        vertices, needed = len(self._starts) - 1, KEY_BYTES * self.edges
+        if needed > memory_bytes // 2:
+            why = f"half of it does not hold the {self.edges:,} edges of the truss, which take {format_bytes(needed)}"
+            raise too_small("--host-memory", memory_bytes, why, 2 * needed)
+        ends = np.repeat(np.arange(vertices, dtype=np.uint64), np.diff(self._starts))
+        ends *= np.uint64(vertices)
+        ends += self._targets[: self.edges].astype(np.uint64)
+        ends.sort()
+        return ends
 
     def _room(self, bounds: list[tuple[int, int]], edges: int) -> Any:
         return self._state.oriented_rows(max((last - first for first, last in bounds), default=0), edges)
@@ -243,14 +259,6 @@ class TurnedRows:
         sides = self._state.empty(len(targets), np.int32)
         sides[...] = 0
         return targets, sides
-
-    def _sorted(self, starts: NDArray[np.int64], targets: NDArray[Any], *, always: bool = False) -> NDArray[Any]:
-        """Rows that ascend, as kernels of a device take them: those of the host are in the order of their degrees."""
-        if always or not isinstance(self._state, State):
-            from penstock.engine.kernels.host.whole_rows.triangles import sort_rows
-
-            sort_rows(1, len(starts) - 1, starts, targets)
-        return targets
 
 
 class RowBlocks:

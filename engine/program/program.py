@@ -233,7 +233,7 @@ class Program:
         are not read if all their rows are such.
     peels : bool
         With `corner`: whether triangles count for the edges opposite their corners, of which those of too few are taken
-        away round by round; `vertex` then gets the largest k of a k-truss. `k` and `left`: as `Trussness` has them.
+        away round by round; `vertex` then gets the largest k of a k-truss. `k`, `keeps`, `left`: as in `Trussness`.
     starts_anywhere : bool
         Whether `start` uses only what NumPy and CuPy arrays both offer, so that it may fill a GPU's fields.
     by_ranges : bool

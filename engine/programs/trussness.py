@@ -6,8 +6,6 @@ once and self-loops not at all, as for `triangles`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count
@@ -17,8 +15,8 @@ from penstock.engine.program.program import Field, Program
 class Trussness(Program):
     """`truss` (int64): the largest k of a k-truss that the vertex is in, 0 without neighbors.
 
-    k: 0, or the only truss that is wanted; others get 0. left: its edges once it ran, each in the row of one of its
-    ends: where rows begin, and their ascending targets.
+    k: 0, or the only truss that is wanted; others get 0. keeps: whether a run leaves its edges in `left`, each as a
+    number (`VertexBitmap`).
     """
 
     truss = Field(np.int64)
@@ -27,8 +25,8 @@ class Trussness(Program):
     peels = True
 
     def __init__(self, k: Count = 0) -> None:
-        self.k = k
-        self.left: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+        self.k, self.keeps = k, False
+        self.left: NDArray[np.uint64] | None = None
 
     def corner():  # type: ignore[no-untyped-def,misc]
         """What the edge opposite each corner of a triangle gets."""

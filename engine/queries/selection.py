@@ -219,6 +219,7 @@ def _truss(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | Non
     if conditions.truss is None:
         return None
     program = Trussness(conditions.truss)
+    program.keeps = True
     truss = run(program)["truss"]
     found = VertexBitmap.of(graph.vertices, lambda first, last: truss[first:last] != 0)
     found.edges = program.left

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.storage.access.vertex_lookup import name_ranges
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, brief, printable
-from penstock.storage.base.jit import jit, jit_part
+from penstock.storage.base.jit import jit_part
 from penstock.storage.base.thread_atomics import pop_count
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
@@ -33,11 +33,10 @@ class VertexBitmap:
     """Some of the vertices 0 to ``vertices - 1`` of a graph.
 
     words: uint64 (vertices / 64,), vertex v is bit v % 64 of word v / 64. before: int64, one more, members below each.
-    edges: by which alone members are joined, each in the row of one of its ends: where rows begin, and their ascending
-    targets; None: all.
+    edges: by which alone members are joined, ascending uint64: one end * vertices + the other; None: all.
     """
 
-    edges: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+    edges: NDArray[np.uint64] | None = None
 
     def __init__(self, vertices: int, words: NDArray[np.uint64]) -> None:
         self.vertices, self.words = vertices, words
@@ -65,7 +64,7 @@ class VertexBitmap:
     def __and__(self, other: VertexBitmap) -> VertexBitmap:
         """The vertices that are in both."""
         both = VertexBitmap(self.vertices, self.words & other.words)
-        both.edges = self.edges or other.edges
+        both.edges = other.edges if self.edges is None else self.edges
         return both
 
     def mask(self, first: int, last: int) -> NDArray[np.bool_]:
@@ -84,6 +83,13 @@ class VertexBitmap:
         bits = self.words[vertices >> 6] >> (vertices & 63).astype(np.uint64)
         return np.asarray(bits & np.uint64(1), np.bool_)
 
+    def joined(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs of members are ends of one of `edges`."""
+        assert self.edges is not None, "all are"
+        one, other = sources.astype(np.uint64), targets.astype(np.uint64)
+        keys = np.stack([one * np.uint64(self.vertices) + other, other * np.uint64(self.vertices) + one])
+        return np.asarray((self.edges.take(np.searchsorted(self.edges, keys), mode="clip") == keys).any(axis=0))
+
     def ranks(self, vertices: NDArray[Any]) -> NDArray[np.int64]:
         """The new ids of some members."""
         lower = (np.uint64(1) << (vertices & 63).astype(np.uint64)) - np.uint64(1)
@@ -94,33 +100,6 @@ class VertexBitmap:
 def is_member(words: NDArray[np.uint64], vertex: np.int64) -> bool:
     """Whether a vertex is in a set."""
     return bool((words[vertex >> 6] >> np.uint64(vertex & 63)) & np.uint64(1))
-
-
-@jit
-def are_edges(
-    starts: NDArray[np.int64],
-    first: int,
-    targets: NDArray[Any],
-    begins: NDArray[np.int64],
-    kept: NDArray[Any],
-    found: NDArray[np.bool_],
-) -> None:
-    """Keep ``found`` where the edge to a target, in row ``first + i`` from ``starts[i]`` on, is one of `edges`."""
-    for i in range(len(starts) - 1):
-        for e in range(starts[i], starts[i + 1]):
-            vertex, target = np.int64(first + i), np.int64(targets[e])
-            for one, other in ((vertex, target), (target, vertex)):
-                low, high = begins[one], begins[one + 1]
-                while low < high:
-                    middle = (low + high) // 2
-                    if kept[middle] < other:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low < begins[one + 1] and kept[low] == other:
-                    break
-            else:
-                found[e] = False
 
 
 @jit_part

@@ -155,7 +155,7 @@ class Subgraph:
         ids, out = self.graph.original, self.graph.out
         names = 3 * ids.text.spec.items + 24 * ids.ends.spec.items if isinstance(ids, StringIdFrames) else 0
         vertices = (1 + 5 * len(self.graph.adjacencies)) * self.graph.vertices
-        vertices += sum(part.nbytes for part in self.chosen.edges or ())
+        vertices += 0 if self.chosen.edges is None else self.chosen.edges.nbytes
         pieces = (threads + 2) * piece_bytes(out, len(self.chosen))
         encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.stored_edge_bytes  # GraphWriter's sum
         return names + vertices + max(pieces + encoded, copied)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.sort_groups import SortedRows
-from penstock.storage.convert.subgraph.chosen_vertices import STEP, VertexBitmap, are_edges, is_member, rank_of
+from penstock.storage.convert.subgraph.chosen_vertices import STEP, VertexBitmap, is_member, rank_of
 from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
 from penstock.storage.convert.vertex_properties import beside, forgetting
 from penstock.storage.encoding.string_array import StringArray
@@ -72,8 +72,8 @@ def kept_rows(
     starts = np.clip(index.starts(v0, v1 + 1), first, last) - first
     targets, weights = adjacency.edges_in(first, last)
     if chosen.edges is not None:
-        allowed = allowed if len(allowed) else np.ones(len(targets), np.bool_)
-        are_edges(starts, v0, targets, *chosen.edges, allowed)
+        joined = chosen.joined(np.repeat(np.arange(v0, v1), np.diff(starts)), targets)
+        allowed = allowed & joined if len(allowed) else joined
     kept = np.empty(len(targets), vertex_dtype(len(chosen)))
     places = np.empty(len(targets), np.int32)
     count, loops = keep_edges(starts, v0, targets, allowed, chosen.words, chosen.before, degrees, kept, places)
