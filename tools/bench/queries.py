@@ -171,6 +171,7 @@ QUERIES: dict[str, Query] = {
     "coreness": Query(_none, "core", exact),
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),
     "triangles": Query(_none, "triangles", exact),
+    "trussness": Query(_none, "truss", exact),
     "lcc": Query(_none, "lcc", near),
     "msf": Query(_none, "weight", forest),
     "bridges": Query(_none, "component", groups),
