@@ -25,7 +25,7 @@ from penstock.engine.program.vertex_ranges import limited_ranges
 from penstock.engine.state.row_blocks import RowBlock, block_capacity
 from penstock.engine.state.state import State
 from penstock.storage.base.budget import format_bytes, too_small
-from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
+from penstock.storage.checkpoint.state_pages import FILE_PAGES, FILE_ROWS, PagedValues, values_in_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def peel_edges(loop: Loop, memory_bytes: int, messages: int, folders: Sequence[P
         return
     began = time.perf_counter()
     loop.kernels.use()
-    memory_bytes = int(loop.gathered(memory_bytes).min())
+    memory_bytes = int(loop.gathered(memory_bytes).min()) // 2  # an edge takes twice as much as where corners count
     program: Any = loop.program
     state, wanted = loop.state, program.k
     found = RowBlocks(loop, activate_all(loop), messages)
@@ -165,9 +165,9 @@ def strip_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
 
 def peeling_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
     """Bytes that a run takes that peels: also the triangles of edges, rows that stay, their starts, and the answer."""
-    item = graph.vertex_dtype.itemsize
+    memory_bytes, item = memory_bytes // 2, graph.vertex_dtype.itemsize
     kept = min(2 * strip_edges(graph, memory_bytes), 2 * graph.edges)
-    rows = graph.edges * item if _rows_stay(graph, memory_bytes) else 0
+    rows = (graph.edges if _rows_stay(graph, memory_bytes) else FILE_PAGES * FILE_ROWS) * item
     return strip_bytes(graph, memory_bytes, messages) + kept * (2 * item + 4) + rows + 25 * graph.vertices
 
 
