@@ -26,6 +26,7 @@ FILTER = np.uint64(32)
 """Bits of a row's filter for each of its neighbors, at least."""
 SLOT = np.uint64(2)
 """A table has a slot for 4 bits of its filter: at most an eighth of the slots are taken."""
+MOST = np.iinfo(np.int64).max
 AHEAD = 8
 """Rows whose neighbors are loaded before their turn, for they may be anywhere."""
 
@@ -326,7 +327,7 @@ def count_sides(  # type: ignore[no-untyped-def]
 @kernel("drop_sides")
 def drop_sides(starts, targets, sides, least):  # type: ignore[no-untyped-def]
     """Leave out edges of fewer than `least` triangles, in place; return the fewest that one that stays has."""
-    at, begin, fewest = np.int64(0), starts[0], np.int64(LOW)
+    at, begin, fewest = np.int64(0), starts[0], np.int64(MOST)
     for row in range(len(starts) - 1):
         end = starts[row + 1]
         for e in range(begin, end):

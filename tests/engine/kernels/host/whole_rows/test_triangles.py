@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
-from penstock.engine import Graph, Session
+from penstock.engine import Graph, Session, from_edges, run
 from penstock.engine.kernels.host.whole_rows.triangles import (
     SLOT,
     candidates_of,
@@ -86,3 +86,10 @@ def test_a_graph_with_hubs_has_the_triangles_of_its_matrix(strips, monkeypatch) 
     with Session(graph, device="cpu", threads=2) as session:
         found = session.run(Triangles()).fields["triangles"]
     np.testing.assert_array_equal(found, np.diagonal(matrix @ matrix @ matrix) // 2)
+
+
+def test_large_cliques_are_trusses_of_their_sizes() -> None:
+    """One of 80 vertices, one of 70, and an edge between them."""
+    pairs = [(first + u, first + v) for first, size in ((0, 80), (80, 70)) for u in range(size) for v in range(u)]
+    graph = from_edges(np.array([*pairs, (0, 80)]), undirected=True)
+    assert run("trussness", graph)["truss"].tolist() == [80] * 80 + [70] * 70
