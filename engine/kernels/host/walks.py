@@ -19,6 +19,8 @@ from penstock.engine.kernels.walk_steps import GOLDEN, compile_steps
 
 _32 = np.uint64(32)
 GROUP = 64
+ABOVE = 1.0 + 2.0**-40
+"""Times a number is above it, however products and logarithms are rounded."""
 TOGETHER = 32
 """Walkers that are looked at together for one that can advance, in vectors."""
 
@@ -246,6 +248,8 @@ def draw_by_weight(  # type: ignore[no-untyped-def]
         start, end = row_start(index, v), row_start(index, v + ONE)
         low = ends[i - 1] if i > 0 else 0
         count, worst = ends[i] - low, low
+        if count == 0:
+            continue
         everything = count == end - start and not replace
         for k in range(low, low + count):
             if keys[k] > keys[worst]:
@@ -261,9 +265,11 @@ def draw_by_weight(  # type: ignore[no-untyped-def]
                 worst += 1
                 continue
             for k in range(count if replace else 1):
-                found = -np.log1p(-draw(seed, np.uint64(edge), hop, np.uint64(k))) / weight
-                place = low + k if replace else worst
-                if count > 0 and found < keys[place]:
+                place, height = low + k if replace else worst, draw(seed, np.uint64(edge), hop, np.uint64(k))
+                if height > keys[place] * weight * ABOVE:  # its logarithm is larger, and not needed
+                    continue
+                found = -np.log1p(-height) / weight
+                if found < keys[place]:
                     keys[place], edges[place] = found, edge
                     if not replace:
                         for other in range(low, low + count):
