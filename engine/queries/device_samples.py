@@ -12,14 +12,7 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.cuda.driver import blocks_for, use
-from penstock.engine.kernels.cuda.walks import (
-    NOWHERE,
-    begin_hop,
-    draw_edges,
-    forget_places,
-    mark_first,
-    number_found,
-)
+from penstock.engine.kernels.cuda.walks import NOWHERE, begin_hop, draw_edges, forget_places, mark_first, number_found
 from penstock.engine.kernels.walk_steps import key_of
 from penstock.engine.queries.chunked_edges import ChunkedEdges
 from penstock.engine.queries.neighborhood import Neighborhood
@@ -30,8 +23,6 @@ from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Adjacency
 from penstock.transfer.devices.device import Device
-
-PLACE_BYTES = 4
 
 
 class DeviceSamples:
@@ -44,7 +35,7 @@ class DeviceSamples:
         use(device)
         self._device = device
         width = rows.neighbor_dtype.itemsize
-        fixed = index_bytes(rows) + PLACE_BYTES * rows.vertices + ROUNDING
+        fixed = index_bytes(rows) + NOWHERE.itemsize * rows.vertices + ROUNDING
         room = (device.memory_bytes - fixed) * 3 // 4  # the rest is for batches
         if room < 0:
             why = f"row index and places of vertices take {format_bytes(fixed)}"

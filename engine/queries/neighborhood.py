@@ -121,19 +121,13 @@ class Neighborhood:
         self.known = seeds + np.arange(len(seeds)) * vertices if len(limits) else seeds
         self.parts: list[tuple[NDArray[np.int64], ...]] = []
 
-    @property
-    def _newest(self) -> NDArray[np.int64]:
-        return self.known[len(self.known) - self.nodes_per_hop[-1] :]
-
-    @property
-    def frontier(self) -> NDArray[np.int64]:
-        """The vertices that the last hop has found."""
-        return self._newest % self._vertices if len(self._limits) else self._newest
-
-    @property
-    def limits(self) -> NDArray[np.float64]:
-        """The time of each of these."""
-        return self._limits[self._newest // self._vertices] if len(self._limits) else self._limits
+    def frontier(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The vertices that the last hop has found, and the time of each, if they have times."""
+        newest = self.known[len(self.known) - self.nodes_per_hop[-1] :]
+        if not len(self._limits):
+            return newest, self._limits
+        seeds, vertices = np.divmod(newest, self._vertices)
+        return vertices, self._limits[seeds]
 
     def grow(self, edges: NDArray[np.int64], counts: NDArray[np.int64], neighbors: NDArray[np.int64]) -> None:
         """Add a hop: edges that were drawn, so many for each vertex of the frontier, and their neighbors."""

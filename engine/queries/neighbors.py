@@ -275,8 +275,7 @@ class NeighborSampler:
         if found is None:
             raise InputError("seeds are None; give ids of vertices")
         limits = WalkOptions(time=self.time, until=_plain(until)).limits(self.graph, len(found))
-        if len(limits):
-            limits = np.broadcast_to(limits, len(found))
+        limits = np.broadcast_to(limits, len(found) if len(limits) else 0)
         return Neighborhood(found.astype(np.int64), seed, self.graph.vertices, limits)
 
     def vertices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -297,7 +296,7 @@ class NeighborSampler:
         from penstock.engine.kernels.host.walks import draw_by_weight, draw_edges
         from penstock.engine.kernels.walk_steps import key_of
 
-        vertices, limits, kept = one.frontier, one.limits, self._edges.kept
+        (vertices, limits), kept = one.frontier(), self._edges.kept
         index = self._rows.index(self._threads)
         degrees = index.lengths_of(vertices)
         counts = degrees if fanout < 0 else np.minimum(degrees, fanout)
