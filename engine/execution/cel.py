@@ -3,10 +3,10 @@
     carrier t arrives -> its kernel -> which of its rows have changed? -> they send again, while carrier t + 1 is copied
 
 WolfGraph's Concatenated Edge List (Zhu et al., FGCS 2020) sends rows together with the next partition that is copied.
-Here they do not travel again: a carrier is a partition copied whole, and as long as the next one is on its way, what is
-pending and due of its rows is listed on the device and sent from its memory. The host waits for nothing. An edge can be
-applied several times an iteration: a record of route `cel` says how many. Refuses programs that may not see their own
-updates: only pushes of asynchronous programs can.
+Here they do not travel again: a carrier is a partition copied whole, and while the next one is on its way, what is
+pending and due of its rows is listed on the device and sent from its memory, some rounds. The host waits for nothing.
+An edge can be applied several times an iteration: a record of route `cel` says how many. Refuses programs that may not
+see their own updates: only pushes of asynchronous programs can.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes.cel import name as route
 
-ROUND_SECONDS = 2e-5
-"""What a round takes on a GPU."""
 MOST_ROUNDS = 8
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
@@ -80,10 +78,7 @@ def end(run: RunParts) -> None:
 
 
 def rounds(run: RunParts, stream: EdgeStream, view: View) -> int:
-    """How often rows of a view may follow: as long as the link takes for as many bytes as it has."""
+    """How often rows of a view may follow, at most; they end where nothing is pending."""
     if view.record.route not in LOADED or stream.resident or not stream.has_all(view):
         return 0
-    if not stream.carries:
-        return run.local_rounds
-    seconds = (view.e1 - view.e0) * stream.edge_bytes / stream.feedback.given.copy_bytes
-    return max(1, min(MOST_ROUNDS, int(seconds / ROUND_SECONDS)))
+    return MOST_ROUNDS if stream.carries else run.local_rounds

@@ -35,10 +35,7 @@ class Carriers:
         return edges + max(0, work - sent) - self.left
 
     def end(self, sent: int, passed: int | None) -> None:
-        """Take the edges that a run has sent, and those up to its first pass; None: there was none.
-
-        0: that pass was from disk, in smaller tasks in which less follows, and tells nothing of others.
-        """
+        """Take what a run has sent, and that up to its first pass; None: no pass, 0: from disk, which tells nothing."""
         if passed is None:
             self.work = sent
         elif passed:
