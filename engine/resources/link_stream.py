@@ -130,15 +130,14 @@ class LinkStream(EdgeStream):
         return max(copied / self.feedback.given.copy_bytes, tasks * task_seconds)
 
     def carriers_pay(self, frontier: Frontier, sent: int, *, passed: bool) -> bool:
-        """As of `EdgeStream`, of a frontier in nearly all partitions; what is read from disk comes whole anyway."""
+        """As of `EdgeStream`: a frontier that is in nearly all partitions, of edges that may be read in place, too."""
         options, known, parts = self.pipeline.options, self.feedback.carriers, len(self.directory.table)
         able = options.route == "auto" and options.model == "measured" and cel in options.routes
         if not (able and self.directory.pieces is None and frontier.vertices >= SPREAD * parts):
             return False
         everything = frontier.edges >= self.index.edges
         saved = known.saved(frontier.edges, sent, everything=everything, passed=passed)
-        in_place = self._in_place(1, saved, saved * self.edge_bytes / LINE_BYTES)
-        return self._whole(CARRIER_SECONDS) <= max(in_place, self.now.fetch_seconds)
+        return self._whole(CARRIER_SECONDS) <= self._in_place(1, saved, saved * self.edge_bytes / LINE_BYTES)
 
     def reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
         """Never: rows are read where they are."""
