@@ -406,7 +406,7 @@ class _PagedTrees:
 
     def _hang(self, giant: int) -> None:
         """Join the listed pairs, and let the vertices behind the window, too, point to their roots."""
-        kernels, state, forest, window = self._kernels, self._state, self._state.arrays[0], (0, self._size)
+        forest, words, window = self._state.arrays[0], self._state.active.words, (0, self._size)
         self._compress(window)
         ends, root = self._pairs.ends[: int(self._pairs.listed[0])].T.copy(), giant
         near = ends < self._size
@@ -414,18 +414,18 @@ class _PagedTrees:
         if giant < self._size:
             root = int(forest[giant])
             marked = np.unique(ends[~near])
-            marked = marked[state.active.words[marked >> 6] >> (marked & 63) & 1 == 1]
+            marked = marked[words[marked >> 6] >> (marked & 63) & 1 == 1]
             ends = np.hstack([ends, np.stack([np.full_like(marked, root), marked])])
         names, roots = joined_ends(ends)
         near = names < self._size
         forest[names[near]] = roots[near]
         self._compress(window)
-        for first in range(self._size, self._last, self._pages.rows):
-            rows = first, min(first + self._pages.rows, self._last)
+        for rows in self._pages.spans(self._size, self._last):
             here = slice(*np.searchsorted(names, rows))
+            bits = np.unpackbits(words[rows[0] // 64 : -(-rows[1] // 64)].view(np.uint8), bitorder="little")
             with self._held(rows, changes=True):
                 if giant < self._size:
-                    kernels.hang_marked(state, rows, int(forest[root]))
+                    forest[slice(*rows)][bits[: rows[1] - rows[0]].view(np.bool_)] = forest[root]
                 forest[names[here]] = roots[here]
 
     def link(self, stream: EdgeStream, window: Vertices, record: IterationRecord) -> bool:

@@ -348,9 +348,6 @@ class WindowKernels(Kernels[S], Protocol[S]):
     def drop_joined_pairs(self, state: S, held: int, giant: int, pairs: OpenPairs) -> None:
         """Keep of the pairs of `link_held` those that are not joined by what became active since."""
 
-    def hang_marked(self, state: S, vertices: tuple[int, int], root: int) -> None:
-        """Let the active ones of some vertices point to a root."""
-
     def link_window(self, view: View, state: S, index: Index, window: tuple[int, int], pairs: OpenPairs) -> bool:
         """Link the view's edges to a window of vertices as far as its trees, and those of the view's rows, lead.
 

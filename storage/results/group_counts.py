@@ -168,27 +168,13 @@ def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: Ties | No
 def _first_by_size(
     sizes: NDArray[Any], top: int, ties: Callable[[int, int], NDArray[Any]] | None, threads: int | None = 1
 ) -> NDArray[np.intp]:
-    """Where the largest sizes are, the largest first, of equal ones the first, or the one of the least of ties.
+    """Where the largest sizes are, the largest first, of equal ones the first, or the one of the least of ties."""
 
-    Only ranges are compared whose largest size can be among them: so many ranges have one that is as large. Of equal
-    ranges the first suffice where the first of equal sizes is wanted.
-    """
-    if not len(sizes):
-        return np.empty(0, np.intp)
-    count = max(top, 1)
-    ranges = np.arange(0, len(sizes), COMPARED)
-    if len(ranges) > count:
-        most = np.maximum.reduceat(sizes, ranges)
-        best = np.argsort(~most, kind="stable")[:count]
-        ranges = ranges[np.sort(best) if ties is None else most >= most[best[-1]]]
-
-    def keys_of(number: int, _: int) -> Keys:
-        first = int(ranges[number])
-        places = np.arange(first, min(first + COMPARED, len(sizes)))
-        last = first + len(places)
+    def keys_of(first: int, last: int) -> Keys:
+        places = np.arange(first, last)
         return ~sizes[first:last], places if ties is None else ties(first, last), places
 
-    return first_rows(keys_of, len(ranges), count, threads=threads, size=1)[2]
+    return first_rows(keys_of, len(sizes), max(top, 1), threads=threads, size=COMPARED)[2]
 
 
 def _dense(

@@ -650,13 +650,6 @@ class HostKernels:
         pairs.ends[: len(left)] = left
         pairs.listed[0] = len(left)
 
-    def hang_marked(self, state: State, vertices: Vertices, root: int) -> None:
-        """Let the active ones of some vertices point to a root."""
-        (first, last), words = vertices, state.active.words
-        self._call(
-            union_find.hang_marked, False, last - first, np.uint64(first), state.arrays[0], np.uint64(root), words
-        )
-
     def link_window(self, view: View, state: State, index: Index, window: Vertices, pairs: OpenPairs) -> bool:
         """Link the view's edges to a window as far as its trees and those of the rows lead, as in `WindowKernels`."""
         changed, (cut, block) = np.zeros(1, np.bool_), self._cut(view.e1 - view.e0)

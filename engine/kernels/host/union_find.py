@@ -266,15 +266,6 @@ def drop_joined_pairs(first_step, end_step, ends, forest, held, giant, marks):  
             ends[at, 0] = ends[at, 1] = 0
 
 
-@loop_kernel("hang_marked")
-def hang_marked(first_step, end_step, first, forest, root, words):  # type: ignore[no-untyped-def]
-    """Let marked vertices from `first` on point to a root."""
-    for at in range(first_step, end_step):
-        v = first + np.uint64(at)
-        if is_marked(words, v):
-            forest[v] = root
-
-
 @loop_kernel("link_window", grain=1)
 def link_window(  # type: ignore[no-untyped-def]
     first_step, end_step, view, index, block, forest, window, pairs, changed
