@@ -24,12 +24,10 @@ from penstock.engine.planning.rank_forecast import (
     exchanged_bytes,
     vertex_seconds,
 )
-from penstock.engine.planning.requirements import gathers_ahead, windows_of
+from penstock.engine.planning.requirements import device_page, gathers_ahead, windows_of
 from penstock.engine.program.program import UNBOUNDED, author_function
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources
-from penstock.engine.state.device_pages import device_page_rows
-from penstock.storage.format.row_pages import page_rows
 from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
@@ -223,7 +221,8 @@ def forecast(
         left = tasks = 0
         if needs.device_room and asks is not None:
             _, left = windows_of(graph, asks, needs, direction, size, of_file=True)
-            tasks = TASKS_OF_RANGE * cut.count * -(-graph.vertices // _device_rows(graph, device, needs))
+            ranges = -(-graph.vertices // device_page(graph, device.grain, needs.page_threads))
+            tasks = TASKS_OF_RANGE * cut.count * ranges
         waited = first.value_seconds + left / rates.disk_bytes + tasks * TASK_SECONDS
         first, later = (
             replace(one, vertices=vertices, file_bytes=left, value_seconds=waited, value_tasks=tasks)
@@ -260,12 +259,6 @@ def forecast(
         value_room=needs.value_room,
         device_room=needs.device_room,
     )
-
-
-def _device_rows(graph: Graph, device: Device, needs: MemoryRequest) -> int:
-    """Vertices of a page of a device."""
-    assert graph.out.degrees is not None, "rows in order are those of a file"
-    return device_page_rows(device.grain, page_rows(graph.out.degrees.spec.chunk_items) * needs.page_threads)
 
 
 def index_disk_bytes(needs: MemoryRequest, cut: WindowCut) -> int:

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 PAGE_THREADS = 8
 """Threads at most that read pages of a row index side by side: each takes some MiB."""
+DECODERS = 2
+"""Threads that decode edges, for each of these: more take the place of values, of which windows are smaller then."""
 VALUE_PAGE_BYTES = 64 << 20
 """Bytes of a page of all arrays of values, above which it is a part of a page of the index."""
 RANGES = 8
@@ -236,14 +238,15 @@ def in_windows(
         if setting.device_bytes is None:
             held = others + kept_row * threads * index_rows  # with a chunk's edges to a window, and their rows
         else:
-            packed = _packed_bytes(needs, _device_page(graph, setting, threads))
+            packed = _packed_bytes(needs, device_page(graph, setting.grain, threads))
             held = others + MOVERS * 2 * packed  # rows come chunk by chunk, and are put together
         if of_file:  # pages of the rows of one at a time
             held += max(index_bytes(one, threads) for one in of_file) + len(of_file) * (
                 row_index_bytes(0) + graph.vertices // 8192
             )
         needs = replace(needs, page_threads=threads, state_bytes=held)
-        room = left_for_edges(setting.config, needs, graph)
+        decoders = min(setting.config.thread_count, DECODERS * threads)
+        room = left_for_edges(replace(setting.config, threads=decoders), needs, graph)
         reading = min(room // READING_SHARE, READING_BYTES) if setting.on_cores else 0
         room = min(most + page, room - reading)
         if threads == 1 or room >= RANGES * page * (threads if rows == index_rows else 1):
@@ -279,7 +282,7 @@ def in_device_windows(
     device, config = setting.device_bytes, setting.config
     assert device is not None, "there is a device"
     assert graph.out.degrees is not None, "rows in order are those of a file"
-    page = _device_page(graph, setting, needs.page_threads)
+    page = device_page(graph, setting.grain, needs.page_threads)
     held, most, least, window, widest = 0, 0, 0, 0, 0
     for one in asks:
         of_host = sum(paged_bytes(graph, program, one).values())
@@ -334,10 +337,10 @@ def _whole_power(threads: int) -> int:
     return 1 << (max(1, threads).bit_length() - 1)
 
 
-def _device_page(graph: Graph, setting: RunSetting, threads: int) -> int:
-    """Vertices of a page of the device, where so many threads read pages of rows side by side."""
+def device_page(graph: Graph, grain: int, threads: int) -> int:
+    """Vertices of a page of a device, where so many threads read pages of rows side by side."""
     assert graph.out.degrees is not None, "rows in order are those of a file"
-    return device_page_rows(setting.grain, page_rows(graph.out.degrees.spec.chunk_items) * _whole_power(threads))
+    return device_page_rows(grain, page_rows(graph.out.degrees.spec.chunk_items) * _whole_power(threads))
 
 
 def _packed_bytes(needs: MemoryRequest, page: int) -> int:
