@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.earlier_answer import ANSWER_BYTES, Answer, EarlierAnswer, improved
 from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.precision import Widened
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, like
@@ -32,7 +31,6 @@ from penstock.engine.program.vertex_ids import (
     original_values,
 )
 from penstock.engine.program.vertex_ranges import Mask, each_range
-from penstock.engine.programs.path_tree import TightEdges, with_parents
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.storage.checkpoint.page_file import folders_beside
 from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
@@ -81,9 +79,7 @@ class BFS(Ending, ByParents):
     """Levels (uint32, a source has 0) and parents (a source is its own) from `source`.
 
     source: original id of the first vertex, or several: then the level is the distance to the nearest of them. Vertices
-    that are not reached have neither. parents: False for levels alone, in 4 bytes a vertex instead of 8. earlier: an
-    answer in HDF5 of a run before edges were added, whose levels are improved by these alone; parents then take one
-    more visit of each edge.
+    that are not reached have neither. parents: False for levels alone, in 4 bytes a vertex instead of 8.
     """
 
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
@@ -95,7 +91,6 @@ class BFS(Ending, ByParents):
     accumulator = "parent"
     starts_anywhere = True
     by_ranges = True
-    earlier: Answer = None
 
     def __init__(
         self,
@@ -103,18 +98,12 @@ class BFS(Ending, ByParents):
         parents: bool = True,
         target: Vertices | None = None,
         cutoff: NonNegative | None = None,
-        earlier: Answer = None,
     ) -> None:
         self.source, self.parents = source, parents
         self.end_at(target, cutoff)
-        if earlier is not None:
-            self.earlier = str(earlier)
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """From an earlier answer; for levels alone; with ties by original ids, if internal ids have another order."""
-        if self.earlier is not None and EarlierAnswer(self, graph, self.earlier, "level").added_since() is not None:
-            grown = like(self, ImprovedLevels)
-            return with_parents(grown, graph, (LevelEdges, RankedLevelEdges)) if self.parents else grown
+        """The same for levels alone; or with ties by the places of original ids, if internal ids have another order."""
         if not self.parents:
             return like(self, BFSLevels)
         if isinstance(self, ByOriginalIds) or in_original_order(graph):
@@ -163,48 +152,6 @@ class BFSLevels(Ending, ByLevels):
     def lighter(self, graph: Graph) -> Program | None:
         """The same in rounds, with levels of a byte."""
         return in_rounds(self)
-
-
-class ImprovedLevels(Ending, Program):
-    """The same from an earlier answer: levels are improved by the edges added since."""
-
-    level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
-    combine = "min"
-    self_combining = True
-    working_bytes = ANSWER_BYTES
-    earlier: Answer = None
-    source: int | Sequence[int]
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Vertices that have won edges send what they know."""
-        first = internal_ids(graph, self.source)
-        state["level"][first] = 0
-        return Start(active=improved(self, graph, state["level"], first))
-
-    def edge(level):  # type: ignore[no-untyped-def]
-        """Travels along an edge: the level by way of it."""
-        return level + 1
-
-
-class LevelEdges(TightEdges):
-    """A phase: the parents of vertices whose levels are known."""
-
-    distance = None  # type: ignore[assignment]
-    level = Field(np.uint32, constant=True, unreached=UNREACHED)
-
-    def edge(source, level, target_level, target_parent):  # type: ignore[no-untyped-def]
-        """Travels along an edge to the next level: who sends it."""
-        return source if level + 1 == target_level else target_parent
-
-
-class RankedLevelEdges(LevelEdges):
-    """The same where internal ids are in another order than original ones: parents are places in that order."""
-
-    rank = Field(VERTEX, constant=True)
-
-    def edge(rank, level, target_level, target_parent):  # type: ignore[no-untyped-def]
-        """Travels along an edge to the next level: the place of who sends it."""
-        return rank if level + 1 == target_level else target_parent
 
 
 class ByOriginalIds:

@@ -46,7 +46,7 @@ CATALOGUE = (
         "bfs:BFS",
         "search",
         line="Levels and parents by hops from one or several sources.",
-        parameters="`--source` (repeatable), `--no-parents`, `--target` (repeatable), `--cutoff`, `--from`",
+        parameters="`--source` (repeatable), `--no-parents`, `--target` (repeatable), `--cutoff`",
         answer="`level`, `parent` (the smallest id of the previous level)",
         aliases=(
             "breadth_first_search",

@@ -16,7 +16,6 @@ WAYS: list[dict[str, Any]] = [{}, {"device": "emulated"}, {"kernels": "reference
 PROGRAMS: dict[str, dict[str, Any]] = {
     "wcc": {},
     "sssp": {"source": 3},
-    "bfs": {"source": 3},
     "pagerank": {"tol": 1e-7, "max_iter": 300},
 }
 
@@ -46,7 +45,7 @@ def test_answers_are_those_of_a_run_from_the_start(
         found = run(program, grown, earlier=tmp_path / earlier, **options)
         for name, values in whole.fields.items():
             assert np.allclose(found.fields[name], values, rtol=0, atol=1e-6), (earlier, name)
-        assert program == "bfs" or len(found.records) <= len(whole.records)
+        assert len(found.records) <= len(whole.records)
         assert program != "wcc" or sum(record.edges for record in found.records) == 0
     assert not caplog.messages
 
@@ -83,13 +82,13 @@ def test_ids_of_any_kind_are_found_again(
         (tmp_path / f"{number}.txt").write_text("".join(f"{name}{u} {name}{3 * v}\n" for u, v in pairs))
     options = {"bipartite": bipartite, "direction": "both", "renumber": True}
     convert(tmp_path / "0.txt", tmp_path / "g.h5", **options)
-    for program in ("wcc", "bfs", "pagerank"):
-        given = {"source": f"{'source:' if bipartite else ''}{name}3"} if program == "bfs" else {}
+    for program in ("wcc", "sssp", "pagerank"):
+        given = {"source": f"{'source:' if bipartite else ''}{name}3"} if program == "sssp" else {}
         run(program, tmp_path / "g.h5", **given).write(tmp_path / f"{program}.h5")
     grown = append(tmp_path / "g.h5", tmp_path / "1.txt")
     assert grown.out.splice is not None
-    for program in ("wcc", "bfs", "pagerank"):
-        given = {"source": f"{'source:' if bipartite else ''}{name}3"} if program == "bfs" else {}
+    for program in ("wcc", "sssp", "pagerank"):
+        given = {"source": f"{'source:' if bipartite else ''}{name}3"} if program == "sssp" else {}
         found, whole = (run(program, grown, **given, **more) for more in ({"earlier": tmp_path / f"{program}.h5"}, {}))
         for field, values in whole.fields.items():
             if values.dtype.kind in "iuf":
@@ -99,12 +98,12 @@ def test_ids_of_any_kind_are_found_again(
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("program", ["wcc", "sssp", "bfs"])
+@pytest.mark.parametrize("program", ["wcc", "sssp"])
 def test_what_an_answer_says_nothing_of_is_said(program: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.txt").write_text("0 1\n1 2\n2 3\n")
     (tmp_path / "b.txt").write_text("1 2\n")
     options = {} if program == "wcc" else {"source": 0}
-    field = {"wcc": "component", "sssp": "distance", "bfs": "level"}[program]
+    field = {"wcc": "component", "sssp": "distance"}[program]
     convert(tmp_path / "a.txt", tmp_path / "g.h5", undirected=True)
     run(program, tmp_path / "g.h5", **options).write(tmp_path / "a.h5")
     (tmp_path / "c.txt").write_text("0 3\n")

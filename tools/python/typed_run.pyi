@@ -89,14 +89,14 @@ class _Source(TypedDict, total=False):
 class _Cutoff(TypedDict, total=False):
     cutoff: float | None
 
-class _Earlier(TypedDict, total=False):
-    earlier: str | Path | None
-
 class _MaxIter(TypedDict, total=False):
     max_iter: int
 
 class _Weight(TypedDict, total=False):
     weight: bool | str | None
+
+class _Earlier(TypedDict, total=False):
+    earlier: str | Path | None
 
 class _Tol(TypedDict, total=False):
     tol: float
@@ -104,7 +104,7 @@ class _Tol(TypedDict, total=False):
 class _Seed(TypedDict, total=False):
     seed: int
 
-class BfsOptions(RunOptions, _Source, _Cutoff, _Earlier, _MaxIter, total=False):
+class BfsOptions(RunOptions, _Source, _Cutoff, _MaxIter, total=False):
     parents: bool
     target: Vertices | None
 

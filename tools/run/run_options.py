@@ -86,7 +86,7 @@ parameters = option_group(
         "--from",
         "earlier",
         metavar="ANSWER.h5",
-        help="bfs, sssp, wcc, pagerank, louvain: begin from an answer of a run before the graph was changed.",
+        help="sssp, wcc, pagerank, louvain: begin from an answer of a run before the graph was changed.",
     ),
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
     title="Parameters of the program",

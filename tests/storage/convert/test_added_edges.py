@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,47 @@ def test_removed_edges_are_gone(seed: int, weighted: bool, options: dict[str, An
     with small_windows():
         compact(tmp_path / "g.h5")
     assert content(Graph.open(tmp_path / "g.h5"))[6:] == content(graph)[6:]
+
+
+MIXED: list[dict[str, Any]] = [{}, {"undirected": True}, {"windows": 4, "direction": "both"}, {"bipartite": True}]
+
+
+@covering("seed, weighted, name, options", range(3), [False, True], ["", "käse"], MIXED, strength=2)
+def test_changes_in_any_order(seed: int, weighted: bool, name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    """What remains are the edges that were added and not removed since, also when they are written in one again."""
+    random, sides = np.random.default_rng(seed), bool(options.get("bipartite"))
+    given: dict[str, Any] = {"weighted": weighted, "name": name, "sources": 3 if sides else 99}
+
+    def ends(line: str) -> tuple[str, ...]:
+        pair = line.split()[:2]
+        return tuple(sorted(pair) if options.get("undirected") else pair)
+
+    there = lines(random, 80, 20, **given)
+    file, kinds = tmp_path / "change.txt", Counter[str]()
+    with small_windows():
+        first = source(written(tmp_path / "a.txt", there), weighted=weighted, sides=sides)
+        convert(first, tmp_path / "g.h5", ConvertOptions(**options))
+        for _ in range(6):
+            removes = bool(there) and random.random() < 0.5
+            gone = {ends(there[at]) for at in random.integers(0, len(there), 4)} if removes else set()
+            more = [] if removes else lines(random, 10, 22, **given)
+            written(file, [" ".join(pair) for pair in gone] if removes else more)
+            there = [line for line in there if ends(line) not in gone] + more
+            (remove if removes else append)(
+                source(file, weighted=weighted and not removes, sides=sides), tmp_path / "g.h5"
+            )
+            kinds["removed" if removes else "added"] += 1
+            assert verify(tmp_path / "g.h5").problems == []
+        convert(
+            source(written(tmp_path / "k.txt", there), weighted=weighted, sides=sides),
+            tmp_path / "all.h5",
+            ConvertOptions(**options),
+        )
+        graph, together = Graph.open(tmp_path / "g.h5"), Graph.open(tmp_path / "all.h5")
+        assert named(graph)[3:] == named(together)[3:], kinds
+        compact(tmp_path / "g.h5")
+    assert named(Graph.open(tmp_path / "g.h5"))[2:] == named(graph)[2:]
+    assert verify(tmp_path / "g.h5").problems == []
 
 
 @pytest.mark.parametrize(
