@@ -172,8 +172,8 @@ def peeling_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
 
 
 def _rows_stay(graph: Graph, memory_bytes: int) -> bool:
-    """Whether the turned rows of all vertices stay in memory."""
-    return graph.edges * graph.vertex_dtype.itemsize <= memory_bytes // (2 * SHARE)
+    """Whether the turned rows of all vertices stay in memory: it has room, or a file would hold as much of it."""
+    return graph.edges <= max(FILE_PAGES * FILE_ROWS, memory_bytes // (2 * SHARE) // graph.vertex_dtype.itemsize)
 
 
 class TurnedRows:
