@@ -41,8 +41,8 @@ RANGE_BYTES = 1 << 21
 
 
 def _range_rows(values: Any) -> int:
-    """Numbers of a range; of pages no more than one, else more are wanted at once than there is room for."""
-    rows: int = max(ROWS, min(RANGE_BYTES // values.dtype.itemsize, len(values) // TURNS))
+    """Numbers of a range, whole bytes of bits; of pages no more than one, else more are wanted than have room."""
+    rows: int = max(ROWS, min(RANGE_BYTES // values.dtype.itemsize, len(values) // TURNS)) // 8 * 8
     return min(rows, int(getattr(values, "page_rows", rows)))
 
 

@@ -120,7 +120,7 @@ def _mostly_alone(labels: Any, room_bytes: int, top: int, threads: int | None, t
 
     def look(some: NDArray[Any], first: int) -> tuple[int, NDArray[Any]]:
         if found[0] > most:
-            return 0, some[:0]
+            return -1, some[:0]
         alone = some == np.arange(first, first + len(some), dtype=np.min_scalar_type(first + len(some)))
         own[first // 8 : -(-(first + len(some)) // 8)] = np.packbits(alone, bitorder="little")
         rest = some[~alone]
@@ -129,7 +129,7 @@ def _mostly_alone(labels: Any, room_bytes: int, top: int, threads: int | None, t
         return len(rest) - len(few), few
 
     parts = each_part(look, labels, threads)
-    if found[0] > most:
+    if sum(len(few) for _, few in parts) > most or min(count for count, _ in parts) < 0:  # threads may add at once
         return None
     names, sizes = np.unique(np.concatenate([few for _, few in parts]), return_counts=True)
     if members := sum(count for count, _ in parts):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from penstock.storage.encoding.string_array import STRINGS
-from penstock.storage.results import group_counts
+from penstock.storage.results import column_statistics, group_counts
 from penstock.storage.results.group_counts import count_groups
 from support.covering import covering
 
@@ -49,6 +49,23 @@ def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypat
             assert (found.groups, found.largest, found.top) == by_sorting(labels, top)
             if shape in ("one", "own", "few"):
                 assert count_groups(labels, top, room, threads=3, among=range(max(128, count))) == found
+
+
+@pytest.mark.parametrize("count", [3000, 3005, 4099])
+def test_labels_in_ranges_of_any_length_are_counted_in_one_pass(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ranges of as many rows begin within a byte of bits."""
+    monkeypatch.setattr(group_counts, "SMALL", 0)
+    monkeypatch.setattr(group_counts, "_scattered", None)
+    monkeypatch.setattr(group_counts, "_dense", None)
+    monkeypatch.setattr(column_statistics, "ROWS", 64)
+    monkeypatch.setattr(column_statistics, "TURNS", 16)
+    random = np.random.default_rng(count)
+    labels = np.arange(count, dtype=np.uint32)
+    labels[random.integers(0, count, count // 3)] = 5
+    some = random.integers(0, count, 60)
+    labels[some] = random.integers(0, count, 60)
+    found = count_groups(labels, 3, 1 << 20, threads=3)
+    assert (found.groups, found.largest, found.top) == by_sorting(labels, 3)
 
 
 @covering("absent, apart, small", [0, 3, 255, 70_000, 2**32 - 1], [1, 30_000], [0, 1 << 20])
