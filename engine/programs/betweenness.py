@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
+from penstock.engine.programs.bfs import UNREACHED, ByParents
 from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_bytes, source_count, source_name
 from penstock.storage.format.graph import Graph
-
-UNREACHED = np.uint32(2**32 - 1)
 
 
 class Betweenness(Program):
@@ -79,7 +78,7 @@ class Betweenness(Program):
         return 2 * source_count(graph, self.source, self.k)
 
 
-class CountPaths(Program):
+class CountPaths(ByParents):
     """Levels and numbers of shortest paths from one source (internal id)."""
 
     level = Field(np.uint32)
@@ -100,14 +99,6 @@ class CountPaths(Program):
     def edge(paths):  # type: ignore[no-untyped-def]
         """Travels along an edge: the number of paths."""
         return paths
-
-    def cond(level):  # type: ignore[no-untyped-def]
-        """Only vertices not reached yet take part."""
-        return level == UNREACHED
-
-    def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
-        """A reached vertex: its level, its paths."""
-        return iteration + 1, incoming
 
 
 class AddDependencies(Program):

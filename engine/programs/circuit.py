@@ -184,10 +184,6 @@ class Conjugate(Program):
         self.began, self.stalled = 0.0, False
         self.residual: list[float] = []
 
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """From the first currents; no direction yet."""
-        return Start(everything=True)
-
     def send(remainder, heading, product, conductance, step, turn):  # type: ignore[no-untyped-def]
         """The next direction."""
         if conductance <= 0:

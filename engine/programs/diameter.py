@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import PositiveCount
-from penstock.engine.program.program import VERTEX, Field, Program, Start, like
+from penstock.engine.program.program import VERTEX, Field, Program, like
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import in_original_order, original_ranks
 from penstock.engine.program.vertex_ranges import ROWS, each_range, over_ranges
-from penstock.engine.programs.bfs import UNREACHED, ByLevels
+from penstock.engine.programs.bfs import UNREACHED
+from penstock.engine.programs.closeness import LevelsFrom
 from penstock.engine.programs.wcc import WCC, WCCByLabels
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
@@ -56,7 +58,7 @@ class Diameter(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Components, and one search."""
-        return (self.weak(), SearchBothWays(0)) if graph.vertices else ()
+        return (self.weak(), _search(0)) if graph.vertices else ()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Components, which bound eccentricities by their sizes; then searches."""
@@ -72,7 +74,7 @@ class Diameter(Program):
             source = _next_source(graph, state, number, ranks)
             if source is None:
                 break
-            yield SearchBothWays(source)
+            yield _search(source)
             _tighten(state["level"], low, high)
             self.diameter_at_least.append(float(_largest(low)))
             self.diameter_at_most.append(float(_largest(high)))
@@ -90,25 +92,9 @@ class DiameterByLabels(Diameter):
         """There is none."""
 
 
-class SearchBothWays(ByLevels):
+def _search(source: int) -> Program:
     """Levels from one vertex (internal id), edges leading either way."""
-
-    level = Field(np.uint32, fill=UNREACHED)
-    combine = "min"
-    along = "both"
-    early_exit = True
-    visits_once = True
-    accumulator = "level"
-    by_ranges = True
-
-    def __init__(self, source: int) -> None:
-        self.source = source
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Put the source on level 0."""
-        state["level"][:] = UNREACHED
-        state["level"][self.source] = 0
-        return Start(active=np.array([self.source]))
+    return variant(LevelsFrom, along="both")(source)
 
 
 def _largest(values: NDArray[Any]) -> int:

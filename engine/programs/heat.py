@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Finite, NonNegative, Positive
-from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program import Field, Global, Program
 from penstock.engine.program.program_description import variant
 from penstock.engine.programs.conductance import (
     Conductance,
@@ -140,10 +140,6 @@ class Diffusion(Program):
         self.time_step, self.max_iter, self.tol = float(time_step), whole.max_iter, whole.tol
         self.needs_weights = whole.needs_weights
         self.steps = 0
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """From the temperatures that are there."""
-        return Start(everything=True)
 
     def send(temperature):  # type: ignore[no-untyped-def]
         """What an edge of conductance 1 brings."""

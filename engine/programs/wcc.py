@@ -64,35 +64,6 @@ class WCC(Program):
         return _named(graph, state["component"])
 
 
-class GrownWCC(Program):
-    """The same from an earlier answer: components are joined by the edges added since, and no others are read."""
-
-    component = Field(VERTEX)
-    combine = "min"
-    self_combining = True
-    along = "both"
-    working_bytes = ANSWER_BYTES
-    earlier: Answer = None
-
-    def __init__(self, earlier: Answer, added: Ends) -> None:
-        self.earlier, self._added = earlier, added
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Join the components that there were."""
-        number_all(state["component"])
-        EarlierAnswer(self, graph, self.earlier, "component").fill(state["component"], members=True)
-        join_groups(state["component"], *self._added)
-        return Start(active=np.empty(0, np.int64))
-
-    def edge(component):  # type: ignore[no-untyped-def]
-        """Travels along an edge, either way."""
-        return component
-
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        """Name every component by its smallest original id."""
-        return _named(graph, state["component"])
-
-
 def _named(graph: Graph, root: NDArray[Any]) -> dict[str, Any]:
     """The answer, from the smallest vertex of each component."""
     return {"component": root if graph.original is None else smallest_members(graph, root)}
@@ -131,3 +102,21 @@ class WCCByLabels(Program):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every component by its smallest original id."""
         return _named(graph, state["component"])
+
+
+class GrownWCC(WCCByLabels):
+    """The same from an earlier answer: components are joined by the edges added since, and no others are read."""
+
+    in_pages = starts_anywhere = by_ranges = False
+    working_bytes = ANSWER_BYTES
+    earlier: Answer = None
+
+    def __init__(self, earlier: Answer, added: Ends) -> None:
+        self.earlier, self._added = earlier, added
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Join the components that there were."""
+        number_all(state["component"])
+        EarlierAnswer(self, graph, self.earlier, "component").fill(state["component"], members=True)
+        join_groups(state["component"], *self._added)
+        return Start(active=np.empty(0, np.int64))

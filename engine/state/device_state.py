@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.device_pages import DevicePages
-    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.state import Frontier
-    from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Device
 
@@ -98,11 +96,7 @@ class DeviceState(StateArrays):
         self.arrays = tuple(self.fields.values())
         self.identity = author.identity
         self.message_shape = program.message_shape
-        self._incoming: Any = None
         self._accumulator = program.accumulator
-        self._apart = False
-        self.unmatched: UnmatchedRows | None = None  # these two on the cores only
-        self.groups: GroupedSources | None = None
         if pages is not None and author.has_send:
             self.sent = pages.add(SENT, author.message, 0)
         else:
@@ -125,7 +119,6 @@ class DeviceState(StateArrays):
         self.partial_here = floats_here[1:].reshape(1, -1)
         self.host_readback_lines, self.device_readback_lines = device.shared_array(TALLIES, np.int64)
         self.adding = False
-        self.sent_ahead: tuple[float, ...] | None = None
 
     def _new_marks(self) -> DeviceBitmap:
         return DeviceBitmap(self.device, self.last - self.first)

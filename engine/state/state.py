@@ -25,14 +25,12 @@ from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, over_ra
 from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import ROWS
 from penstock.engine.state.state_arrays import INCOMING, SENT, StateArrays
-from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import map_ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
-    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
 
@@ -187,12 +185,7 @@ class State(StateArrays):
         self.arrays = tuple(self.fields.values())
         self.identity = author.identity
         self.message_shape = program.message_shape
-        self._incoming: NDArray[Any] | None = None
         self._accumulator = program.accumulator
-        self._apart = False
-        self.groups: GroupedSources | None = None
-        self.unmatched: UnmatchedRows | None = None
-        self.sent_ahead: tuple[float, ...] | None = None  # on a device only
         if pages is not None and author.has_send:
             self.sent = pages.add(SENT, author.message, 0)
         else:

@@ -21,6 +21,8 @@ from penstock.engine.program.program import Program, arguments, author_function,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.state.compacted_rows import CompactedRows
+    from penstock.engine.state.grouped_sources import GroupedSources
+    from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
 
@@ -56,14 +58,16 @@ class StateArrays(ABC):
     identity: Any
     message_shape: tuple[int, ...]
     lines: int | None = None
-    sent_ahead: tuple[float, ...] | None
+    sent_ahead: tuple[float, ...] | None = None  # on a device only
+    groups: GroupedSources | None = None  # these two on the cores only
+    unmatched: UnmatchedRows | None = None
     pages: StatePages | None
     compacted: CompactedRows | None = None
     accepted: CompactedRows | None = None
     _paged: dict[str, Any]
-    _incoming: Any
+    _incoming: Any = None
     _accumulator: str
-    _apart: bool
+    _apart = False
 
     @abstractmethod
     def _new_marks(self) -> Any:

@@ -12,8 +12,9 @@ from penstock.engine.execution import loop, owned_steps
 from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
 from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
 from penstock.engine.program.program import Program
+from penstock.engine.program.program_description import variant
 from penstock.engine.programs.bfs import BFS, BFSLevels, InRounds
-from penstock.engine.programs.diameter import SearchBothWays
+from penstock.engine.programs.closeness import LevelsFrom
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
@@ -177,7 +178,7 @@ class Sending(BFSLevels):
         (BFS(0, target=5), False),
         (Sending(0), False),
         (Halting(0), False),
-        (SearchBothWays(0), True),
+        (variant(LevelsFrom, along="both")(0), True),
         (Reachability(0), False),
         (SSSP(0), False),
         (PageRank(), False),
