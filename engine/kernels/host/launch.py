@@ -488,7 +488,7 @@ class HostKernels:
 
     def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
-        self._fill_partial(state)
+        self.clear_partial(state)
         rows = not self._of_degree.isdisjoint(("vertex", "active", "global"))
         used = NOTHING if state.pages is None else self._applying(state)
         is_wanted = None if frontier.everything else _is_reached
@@ -502,7 +502,7 @@ class HostKernels:
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
-        self._fill_partial(state)
+        self.clear_partial(state)
         used = self._steps.changing | self._steps.reads("global"), NONE, NONE
         for part in self._parts(state, index, rows="global" in self._of_degree, used=used):
             count, base, spans = part.last - part.first, np.uint64(part.first), len(part.partial)
@@ -675,7 +675,8 @@ class HostKernels:
         )  # fmt: skip
         return bool(changed[0])
 
-    def _fill_partial(self, state: State) -> None:
+    def clear_partial(self, state: State) -> None:
+        """Set the Globals' shares to what changes nothing."""
         if self.author.totals:
             state.partial[:] = self.author.partial_start
 

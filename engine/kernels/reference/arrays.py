@@ -114,7 +114,7 @@ class PlainKernels(ReferenceKernels):
             super().apply(state, frontier, index, scalars)
             return
         assert state.incoming is not None
-        self._fill_partial(state)
+        self.clear_partial(state)
         calls, base, count, arrays = self._calls, state.first, state.last - state.first, state.arrays
         is_active = np.ones(count, np.bool_) if frontier.everything else are_set(state.active, count)
         met = are_set(state.touched, count) | is_active if self.author.uses_activity else are_set(state.touched, count)
@@ -136,7 +136,7 @@ class PlainKernels(ReferenceKernels):
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
-        self._fill_partial(state)
+        self.clear_partial(state)
         base, at = state.first, np.arange(state.last - state.first)
         own = (*scalars, 0) if self.author.tells_sent else scalars
         old = self._calls["load"](state.arrays, at + base, base)

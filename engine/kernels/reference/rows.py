@@ -53,10 +53,6 @@ class ReferenceRowKernels(ReferenceKernels):
             calls["store"](following, v, base, new)
             calls["accumulate"](state.partial, (v - base) >> 12, following, old, scalars, v, end - start, base)
 
-    def clear_partial(self, state: State) -> None:
-        """Set the Globals' shares to what changes nothing."""
-        self._fill_partial(state)
-
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: NDArray[Any]) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         for place, e, _ in self._places(view, block, walk):

@@ -225,7 +225,7 @@ class ReferenceKernels:
         """Turn combined messages into new values and the next pending vertices."""
         assert state.incoming is not None
         calls, base = self.author.calls, state.first
-        self._fill_partial(state)
+        self.clear_partial(state)
         active = set(self._frontier(state, frontier))
         touched = set(marked(state.touched)) | (active if self.author.uses_activity else set())
         everyone, messages, degree = range(state.last - state.first), state.incoming, self._degrees(index)
@@ -249,7 +249,7 @@ class ReferenceKernels:
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
-        self._fill_partial(state)
+        self.clear_partial(state)
         base, degree = state.first, self._degrees(index)
         scalars = (*scalars, 0) if self.author.tells_sent else scalars
         for at in range(state.last - base):
@@ -492,6 +492,7 @@ class ReferenceKernels:
     def _frontier(self, state: State, frontier: Frontier) -> Any:
         return range(state.last - state.first) if frontier.everything else marked(state.active)
 
-    def _fill_partial(self, state: State) -> None:
+    def clear_partial(self, state: State) -> None:
+        """Set the Globals' shares to what changes nothing."""
         if self.author.totals:
             state.partial[:] = self.author.partial_start

@@ -57,10 +57,6 @@ class HostRowKernels(HostKernels):
             scalars, np.uint64(state.first), self._offsets.of(block), buffer, state.partial,
         )  # fmt: skip
 
-    def clear_partial(self, state: State) -> None:
-        """Set the Globals' shares to what changes nothing."""
-        self._fill_partial(state)
-
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: NDArray[Any]) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         edges = self._part(view, block, walk)
