@@ -105,6 +105,17 @@ def test_trusses(both: tuple[Graph, Any], strip: int | None, tmp_path: Path, mon
     assert not [*tmp_path.glob(".*")]
 
 
+def test_a_truss_without_isolated_vertices_has_its_own_edges_alone(tmp_path: Path) -> None:
+    """Two triangles that an edge of no triangle joins; another condition leaves one of them no edge."""
+    ends = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)]
+    graph = from_edges(*zip(*ends, strict=True), [5.0] * 3 + [1.0] * 4, undirected=True)
+    for output in (None, tmp_path / "part.h5"):
+        part = extract(graph, output, truss=3, drop_isolated=True, force=True)
+        assert (ids(part), part.edges) == ({*range(6)}, 12)
+        part = extract(graph, output, truss=3, weights="2..", drop_isolated=True, force=True)
+        assert (ids(part), part.edges) == ({0, 1, 2}, 6)
+
+
 def test_a_file_of_its_own_answers_in_the_ids_of_the_first(tmp_path: Path) -> None:
     graph = from_edges(["ann", "bob", "cy", "dan"], ["bob", "cy", "ann", "eve"], [1, 2, 3, 4]).save(tmp_path / "g.h5")
     seen: list[str] = []

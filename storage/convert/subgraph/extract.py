@@ -181,7 +181,9 @@ class Subgraph:
             found[found] = stay
             return found
 
-        return VertexBitmap.of(self.graph.vertices, holds)
+        left = VertexBitmap.of(self.graph.vertices, holds)
+        left.edges = self.chosen.edges
+        return left
 
 
 def check_weighted(graph: Graph) -> None:
