@@ -710,7 +710,7 @@ class Session:
         state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
         equipment.give_ids_back(state.groups)
         if pages is not None and program.accepted_edges == "kept" and not self._setting.checkpoints:
-            state.accepted = CompactedRows()
+            state.accepted = CompactedRows() if "push" in directions else None
         elif program.accepted_edges == "walked":
             state.compacted, self._accepted = self._accepted, None
         if asks.unmatched and pages is None:

@@ -183,10 +183,10 @@ def test_pages_of_long_values_are_parts_of_those_of_rows(
     assert made.call_args.args[2] == PAGE // 2
 
 
-@pytest.mark.parametrize("count", [1, 6])
+@pytest.mark.parametrize(("count", "direction"), [(1, "auto"), (6, "auto"), (1, "pull")])
 @pytest.mark.parametrize("name", ["bfs", "bfs levels", "bfs target", "bfs cutoff"])
 def test_searches_of_several_rounds_have_their_levels_from_the_file(
-    name: str, count: int, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
+    name: str, count: int, direction: str, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     make, graph, rounds = ALL[name], paged_graphs[True], bfs.InRounds.phases
@@ -194,7 +194,8 @@ def test_searches_of_several_rounds_have_their_levels_from_the_file(
     wanted = in_memory(make, True)
     monkeypatch.setattr(bfs, "LEVELS", 1)
     with began as phases:
-        found = _compare(make, graph, {"threads": 1}, (count, True), forgotten, wanted)
+        options: dict[str, Any] = {"threads": 1, "direction": direction}
+        found = _compare(make, graph, options, (count, True), forgotten, wanted)
     np.testing.assert_array_equal(found.get("parent"), wanted.get("parent"))
     assert phases.called
 
