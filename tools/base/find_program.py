@@ -136,6 +136,8 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
 
 def option_of(parameter: str) -> str:
     """How a parameter is given on the command line."""
+    if parameter == "earlier":
+        return "--from"
     if parameter in OPTIONS:
         return f"--{parameter.replace('_', '-')}"
     return f"--set {parameter}=..."

@@ -63,7 +63,8 @@ parameters = option_group(
     option(
         "--k",
         type=click.IntRange(0),
-        help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
+        help="kcore: of which core; trussness: the only one that is wanted; betweenness, closeness, harmonic: sampled "
+        "sources; diameter: most searches.",
     ),
     option("--resolution", type=float, help="louvain, leiden: above 1 for smaller communities (1)."),
     option("--seed", type=click.IntRange(0), help="louvain, leiden: another order of moves (0); fastrp: its hashes."),

@@ -153,6 +153,17 @@ def test_the_rule_of_weights_is_in_the_help(graph: Path, capsys: pytest.CaptureF
     assert "bfs does not take --weight" in refused(capsys, "run", "bfs", graph, "--source", "100", "--no-weight")
 
 
+def test_an_earlier_answer_is_named_as_its_option(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["run", "louvain", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "  --from " in shown
+    assert "--set earlier" not in shown
+    message = refused(capsys, "run", "bfs", graph, "--source", "100", "--from", "before.h5")
+    assert "bfs does not take --from; it takes --source" in message
+    assert cli.run_command(["run", "trussness", "--help"]) == 0
+    assert "trussness: the only one that is wanted" in " ".join(capsys.readouterr().out.split())
+
+
 def test_personalization_comes_from_a_file(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.txt").write_text("600\n")
     facts = told(capsys, "pagerank", graph, "--personalization", tmp_path / "p.txt", "--top", 6)
