@@ -137,6 +137,7 @@ class Louvain(Program):
                 if moves.groups == moves.vertices:
                     return moves
                 search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
+                start = replace(ALONE, balance=phase.fields.get("balance"))
                 continue
             start = ALONE if part is group else Beginning(_first_of(group, part, parts), moves.inner)
             if search.directed:

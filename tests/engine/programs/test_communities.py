@@ -112,6 +112,19 @@ def test_small_shapes(kind: str) -> None:
         check(edges, program, run(program, in_memory(edges)).fields["community"])
 
 
+@pytest.mark.parametrize("seed", [4, 11])
+def test_parts_that_are_the_answer_keep_their_balances(seed: int) -> None:
+    """Random graphs with a level whose parts are its vertices, and whose communities are fewer."""
+    sources, targets = np.random.default_rng(seed).integers(0, 20, (2, 60))
+    found = run("leiden", from_edges(sources, targets), directed=True)
+    groups: dict[int, set[int]] = {}
+    for vertex, group in found.to_dict().items():
+        groups.setdefault(int(group), set()).add(vertex)
+    peer = nx.MultiDiGraph(list(zip(sources.tolist(), targets.tolist(), strict=True)))
+    assert isinstance(found.program, Leiden)
+    assert found.program.modularity[-1] == pytest.approx(nx.community.modularity(peer, groups.values()))
+
+
 def test_karate_club() -> None:
     """As networkx computes it, and as good as its own Louvain; other seeds and resolutions give other communities."""
     graph = from_edges(np.array(KARATE.edges()), undirected=True)
