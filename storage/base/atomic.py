@@ -16,13 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.budget import format_bytes, is_running, process_space
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError, brief, refusal
 from penstock.storage.base.places import Address, FilePlace, Place, check_bucket, exists, send
 from penstock.storage.base.threads import ThreadPool
 
 NAME_BYTES = 255
 """Of the longest name of a file on Linux."""
+_PARTIAL = re.compile(r"\.(.*)\.partial-([0-9]+)-([0-9a-f]{8})[0-9a-f]{8}(.*)")
+"""The name of an unfinished file, process, process space, suffixes: see `partial_name`."""
 _debris: dict[Path, int] = {}
 _named: deque[tuple[int, Path, int]] = deque(maxlen=4)
 
@@ -227,9 +229,25 @@ def write_text(path: Path | str, text: str, *, force: bool) -> None:
 def partial_name(target: Path) -> Path:
     """A hidden, unused name beside ``target`` with its suffixes, for a file not finished yet; a long one is cut."""
     suffix = "".join(target.suffixes[-2:])
-    stem, ending = target.name.removesuffix(suffix), f".partial-{os.getpid()}-{os.urandom(4).hex()}{suffix}"
+    stem, unique = target.name.removesuffix(suffix), f"{os.getpid()}-{process_space()}{os.urandom(4).hex()}"
+    ending = f".partial-{unique}{suffix}"
     room = max(0, NAME_BYTES - 1 - len(os.fsencode(ending)))
     return target.with_name(f".{os.fsencode(stem)[:room].decode(errors='ignore')}{ending}")
+
+
+def remove_left(folder: Path, names: re.Pattern[str]) -> None:
+    """Remove unfinished files whose names would match ``names``, and whose processes were killed; none of other hosts.
+
+    One that may not be removed stays, and so do all in a folder that cannot be listed.
+    """
+    with suppress(OSError):
+        for path in folder.iterdir():
+            found = _PARTIAL.fullmatch(path.name)
+            if found is None or found[3] != process_space() or not names.fullmatch(found[1] + found[4]):
+                continue
+            if not is_running(int(found[2])):
+                with suppress(OSError):
+                    path.unlink()
 
 
 def flush(path: Path) -> None:

@@ -9,6 +9,7 @@ import mmap
 import os
 import re
 import resource
+from functools import cache
 from pathlib import Path
 
 from penstock.storage.base.errors import BudgetError, InputError, brief
@@ -140,6 +141,19 @@ def is_running(process: int) -> bool:
     import psutil
 
     return bool(psutil.pid_exists(process))
+
+
+@cache
+def process_space() -> str:
+    """8 hexadecimal digits of the machine or container in which process numbers are those that this process sees."""
+    import hashlib
+
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    machine = (_read(Path("/etc/machine-id")) or "").strip()
+    return hashlib.blake2b(f"{os.uname().nodename} {machine} {space}".encode(), digest_size=4).hexdigest()
 
 
 def _free_in_machine() -> int:

@@ -22,8 +22,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder, writing
-from penstock.storage.base.budget import is_running
+from penstock.storage.base.atomic import (
+    check_target,
+    debris,
+    flush,
+    give_name,
+    partial_name,
+    remove_left,
+    sync_folder,
+    writing,
+)
 from penstock.storage.base.errors import PenstockError, RunError, UnsyncedError
 from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.base.threads import ThreadPool
@@ -134,16 +142,14 @@ def kept_to_itself(target: Path) -> Iterator[None]:
 def opened_alone(graph: Path, stripes: Sequence[Path]) -> Iterator[OpenedGraph]:
     """Open a graph file to change it, which nobody else does within; a link is followed.
 
-    What processes that were killed left of files of it, which had no name yet, is removed.
+    What processes of this machine that were killed left of files of it, which had no name yet, is removed.
     """
     target = graph.resolve() if graph.is_symlink() else graph
-    left = re.compile(rf"\.{re.escape(target.stem)}(\.[0-9a-f]{{8}})?\.partial-([0-9]+)-[0-9a-f]{{8}}\..+")
+    names = re.compile(rf"{re.escape(target.name)}|{re.escape(target.stem)}(\.[0-9a-f]{{8}})?\.[0-9]+\.h5")
     with kept_to_itself(target):
         opened = open_frames(target, stripes)
         for folder in {file.path.absolute().parent for file in opened.open_files}:
-            for path in folder.iterdir():
-                if (found := left.fullmatch(path.name)) and not is_running(int(found[2])):
-                    path.unlink(missing_ok=True)
+            remove_left(folder, names)
         yield opened
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +14,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from penstock.storage.base.atomic import partial_name
+from penstock.storage.base.budget import process_space
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert import added_edges
 from penstock.storage.convert.append import append, compact
@@ -276,3 +281,43 @@ def test_a_graph_that_is_open_stays_as_it_was(tmp_path: Path) -> None:
     compact(tmp_path / "g.h5")
     assert [graph.out.edges_in(0, graph.edges)[0].tolist() for graph in graphs] == [[1, 2], [1, 2, 0], [1, 2, 0, 1]]
     assert len({fingerprint(graph)["content"] for graph in graphs}) == 3
+
+
+def left_of(target: Path, process: int, space: str) -> Path:
+    """An unfinished file of a process of a machine, or of a container."""
+    name = partial_name(target).name.replace(f"-{os.getpid()}-", f"-{process}-")
+    path = target.with_name(name.replace(process_space(), space))
+    path.write_text("unfinished")
+    return path
+
+
+@pytest.mark.parametrize("name", ["g.h5", "g.v2.h5"])
+def test_unfinished_files_of_killed_processes_go_and_no_others(name: str, tmp_path: Path) -> None:
+    """Those of living ones stay, and those of other hosts and containers, whose processes are not seen here."""
+    graph, line = tmp_path / name, written(tmp_path / "a.txt", ["0 1", "1 2"])
+    convert(source(line, weighted=False), graph, ConvertOptions())
+    ended, shard = subprocess.Popen(["true"]), f"{graph.stem}.01abcdef.0.h5"
+    ended.wait()
+    gone = {left_of(path, ended.pid, process_space()) for path in (graph, tmp_path / shard)}
+    stay = {left_of(graph, os.getpid(), process_space()), left_of(graph, ended.pid, "0123abcd")}
+    stay |= {left_of(tmp_path / other, ended.pid, process_space()) for other in ("g.csv", "g.v3.h5", "other.h5")}
+    append(source(line, weighted=False), graph)
+    assert {path for path in gone | stay if path.exists()} == stay
+
+
+def test_unfinished_files_that_cannot_be_removed_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another user's in a folder of many users; the graph is changed nevertheless."""
+    graph, line = tmp_path / "g.h5", written(tmp_path / "a.txt", ["0 1", "1 2"])
+    convert(source(line, weighted=False), graph, ConvertOptions())
+    ended, unlink = subprocess.Popen(["true"]), Path.unlink
+    ended.wait()
+    left = left_of(graph, ended.pid, process_space())
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path == left:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    assert append(source(line, weighted=False), graph).edges == 4
+    assert left.exists()
