@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.execution.owned_steps import keeps_apart
-from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
+from penstock.engine.execution.windows import AHEAD, KEPT_SHARE, WindowCut, cut_windows, window_vertices, windows_walked
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
     AUTHORED,
@@ -252,7 +252,8 @@ def in_windows(
         if threads == 1 or room >= RANGES * page * (threads if rows == index_rows else 1):
             break
         threads //= 2
-    room = max(room, (AHEAD + 1) * page)
+    least = (AHEAD + 1) * page
+    room = max(room, least if kept_row else least + least // KEPT_SHARE)  # pairs of trees are kept beside the pages
     return replace(needs, state_bytes=held + room, value_room=room, value_rows=rows)
 
 

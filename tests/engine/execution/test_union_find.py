@@ -17,6 +17,7 @@ from penstock.engine.execution import union_find
 from penstock.engine.kernels import interface
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.planning import requirements
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
 from penstock.storage.checkpoint.state_pages import Unit
@@ -179,6 +180,19 @@ def test_components_by_windows_are_those_of_all_trees_in_memory(
     assert counts == [1] if count == 1 else (once or counts[-1] >= count)
     assert forgotten or counts == [1]
     assert not (few and counts[-1] > 1) or calls.call_count > 2 * count
+
+
+def test_pairs_have_room_where_values_have_the_least(
+    spread: dict[tuple[bool, bool], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values have room for the pages at hand alone; windows are used, however large the budget is."""
+    graph, planned = spread[True, False], requirements.in_windows
+    kept = mock.patch.object(union_find.OpenPairs, "within", side_effect=union_find.OpenPairs.within)
+    with room_for(1, graph.vertices, kept=True), kept as within, monkeypatch.context() as patch:
+        for name, value in {"in_windows": planned, "ALIGNMENT": 0, "left_for_edges": lambda *_: 0}.items():
+            patch.setattr(requirements, name, value)
+        answer(graph, WCC(), threads=1)
+    assert within.call_args.args[0] >= graph.vertices // union_find.PAIRS_SHARE // 2
 
 
 def _apart() -> EdgeList:
