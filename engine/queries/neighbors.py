@@ -252,7 +252,9 @@ class NeighborSampler:
             raise InputError(f"seed is {seed!r}; give a whole number from 0 to {(1 << 63) - 1}")
         self._prepare()
         batches = list(batches)
-        times = [None] * len(batches) if until is None else list(until)
+        times = [None] * len(batches) if until is None else list(until) if np.iterable(until) else [until]
+        if len(times) != len(batches):
+            raise InputError(f"until has {len(times)} entries for {len(batches)} batches; give one for each batch")
         growing = [
             self._begun(batch, int(seed) + i, time) for i, (batch, time) in enumerate(zip(batches, times, strict=True))
         ]

@@ -188,6 +188,9 @@ def test_edges_are_not_later_than_the_time_of_each_seed(tmp_path: Path, directio
         with mock.patch("penstock.engine.queries.neighbors.torch_seed", return_value=5):
             assert_same(sampler(pairs), sample)
         again = sampler.sample_together([seeds, [17]], until=[until, 70], seed=5)
+        for few in (70, [until]):
+            with pytest.raises(InputError, match="until has 1 entries for 2 batches"):
+                sampler.sample_together([seeds, [17]], until=few)
         assert_same(again[0], sample)
         assert_same(pickle.loads(pickle.dumps(sampler)).sample(seeds, until=until, seed=5), sample)
         held_edges = sampler._edges
