@@ -673,7 +673,8 @@ class Graph(GraphQueries):
         """
         names = list(self.edge_properties)
         known = self.out.columns[names.index(name)].property if name in names else None
-        if known is not None and known.type == "int" and known.range and max(map(abs, known.range[::2])) > EXACT:
+        whole = known is not None and known.type == "int" and not known.nulls  # with a base: beyond what is a weight
+        if known is not None and whole and (known.base or max(map(abs, known.range or ()), default=0) > EXACT):
             raise InputError(
                 f"{name!r} has numbers beyond 2^53, between which times are not told apart; convert them as timestamps"
             )

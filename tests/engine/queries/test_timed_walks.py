@@ -33,9 +33,11 @@ def payments(folder: Path, edges: int = 900) -> tuple[Graph, dict[tuple[int, int
     table = pa.table({"src": ends[:, 0], "dst": ends[:, 1], "day": (FIRST + days).astype("M8[D]"), "number": days - 50})
     table = table.append_column("second", pa.array((FIRST + days).astype("M8[us]")))
     table = table.append_column("nanosecond", pa.array(days + 1_700_000_000_000_000_000))
+    mixed = np.where(days == days.min(), -5, days + 1_700_000_000_000_000_000)
+    table = table.append_column("mixed", pa.array(mixed))
     parquet.write_table(table, folder / "p.parquet")
     with mock.patch("penstock.storage.format.adjacency_writer.CHUNK_EDGES", 64):
-        convert(folder / "p.parquet", folder / "p.h5", edge_properties="day,number,second,nanosecond")
+        convert(folder / "p.parquet", folder / "p.h5", edge_properties="day,number,second,nanosecond,mixed")
     found: dict[tuple[int, int], list[int]] = {}
     for (u, v), day in zip(ends.tolist(), days.tolist(), strict=True):
         found.setdefault((u, v), []).append(day)
@@ -106,6 +108,7 @@ def test_walks_are_the_same_out_of_core_and_on_a_device(tmp_path: Path, given: d
         ({"time": "number", "until": [float("nan")]}, r"until is \[nan\], not all of which is of the type int"),
         ({"time": "second", "until": "999999-12-31"}, "until is '999999-12-31', not all of which is of the type"),
         ({"time": "nanosecond", "until": 5}, "'nanosecond' has numbers beyond 2"),
+        ({"time": "mixed", "until": 5}, "'mixed' has numbers beyond 2"),
         ({"time": "other", "until": 1}, "'other' is no time of edges: edges have no such column"),
         ({"time": "day", "until": "2026-01-01", "p": 2.0}, "p and q choose among all edges"),
         ({"time": "day", "until": "2026-01-01", "where": "number > 3"}, "where leaves out the column"),
