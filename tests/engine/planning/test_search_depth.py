@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from penstock.engine import Graph
 from penstock.engine.planning import search_depth as depth
-from penstock.engine.planning.search_depth import search_depth
+from penstock.engine.planning.search_depth import search_depth, skew_of
+from penstock.storage.format import graph as graph_module
 
 SIDE = 120
 
@@ -47,3 +50,12 @@ def test_what_cannot_be_walked_is_not_known(monkeypatch: pytest.MonkeyPatch) -> 
     assert search_depth(graph_of(3), np.array([0])) == 0.0
     monkeypatch.setattr(depth, "MOST_VERTICES", 5)
     assert search_depth(grid(3), np.array([0])) == 0.0
+
+
+def test_hubs_of_a_file_are_seen_without_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    star = graph_of(9, *((0, leaf) for leaf in range(1, 9)))
+    assert skew_of(star) == pytest.approx((64 + 8) / 16 / (16 / 9))
+    star.save(tmp_path / "star.h5")
+    graph = Graph.open(tmp_path / "star.h5")
+    monkeypatch.setattr(graph_module, "read_index", None)
+    assert skew_of(graph) == skew_of(star)
