@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -325,16 +324,19 @@ def _link_by_windows(loop: Loop, windows: Windows) -> Iterator[IterationRecord]:
     with pages.lent(kept):
         cut = windows.cut(stream, kept)
         trees = _PagedTrees(loop, pairs, windows.size(stream, kept))
-        once = [(0, last, -1)] if cut.count > 1 and not loop.iteration else []
-        for first, behind, number in chain(once, cut.parts(last)):
-            began, windows.count = time.perf_counter(), cut.count if number >= 0 else 1
-            walked = windows.stream_of(stream, number) if cut.of_file and number >= 0 else stream
+
+        def passes() -> Iterator[tuple[int, EdgeStream, Callable[[EdgeStream, IterationRecord], bool]]]:
+            if cut.count > 1 and not loop.iteration:
+                yield 1, stream, trees.link_once
+            for first, behind, number in cut.parts(last):
+                walked = windows.stream_of(stream, number) if cut.of_file else stream
+                yield cut.count, walked, partial(trees.link, window=(first, behind))
+
+        began = time.perf_counter()
+        for count, walked, link in passes():
+            windows.count = count
             record = IterationRecord(loop.iteration, "push", last, walked.index.edges)
-            if number < 0:
-                loop.finished = trees.link_once(walked, record)
-            else:
-                loop.finished = trees.link(walked, (first, behind), record)
-            loop.converged = loop.finished
+            loop.converged = loop.finished = link(walked, record)
             record.index_bytes = loop.index_bytes_read()
             windows.note(record)
             record.seconds = time.perf_counter() - began
@@ -342,6 +344,7 @@ def _link_by_windows(loop: Loop, windows: Windows) -> Iterator[IterationRecord]:
             yield record
             if loop.finished:
                 return
+            began = time.perf_counter()
 
 
 class _PagedTrees:
@@ -428,7 +431,7 @@ class _PagedTrees:
                     forest[slice(*rows)][bits[: rows[1] - rows[0]].view(np.bool_)] = forest[root]
                 forest[names[here]] = roots[here]
 
-    def link(self, stream: EdgeStream, window: Vertices, record: IterationRecord) -> bool:
+    def link(self, stream: EdgeStream, record: IterationRecord, window: Vertices) -> bool:
         """Link the edges that lead to a window; of a symmetric graph, from it and what is behind it; whether all are.
 
         Then every vertex points to its root.

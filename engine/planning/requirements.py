@@ -372,12 +372,12 @@ def windows_of(
     beside = steps.at_hand(each, messages, pushes=pushes)
     room = needs.device_room or needs.value_room
     size = window_vertices(room, beside, rows, together)
+    if one.program.combine == "union":  # trees of one window stay, the others are written at the end
+        return WindowCut(size, 1, 1), max(0, sum(sizes.values()) - beside[0] * size)
     walked = graph.adjacency(one.directions[direction][0].key)
     assert walked is not None, "a direction that is walked is stored"
     how = {"picks": not needs.device_room, "pushes": pushes}
     cut = cut_windows(walked, steps, graph.vertices, size, rows, beside, room, **how)
-    if one.program.combine == "union":  # trees of one window stay, the others are written at the end
-        return WindowCut(size, 1, 1), max(0, sum(sizes.values()) - beside[0] * size)
     stays = max(0, room - beside[0] * min(cut.size, graph.vertices)) if not of_file else needs.value_room
     if of_file and stays >= sum(sizes.values()):
         return cut, 0

@@ -315,12 +315,13 @@ class InRounds(Ending, Program):
         if "parent" not in fields_of(self):
             return [self.round(0)]
         levels = self.round(0, levels=True)
-        found = [self.round(0), levels, self._parents(ParentsByRank if "rank" in fields_of(self) else Parents)]
-        return [*found, self._parents(ParentsOfAccepted)] if levels.accepted_edges else found
+        found = [self.round(0), levels, self._parents()]
+        return [*found, self._parents(accepted=True)] if levels.accepted_edges else found
 
-    def _parents(self, kind: type[Program]) -> Program:
-        """What finds the parents of a round."""
-        made = like(self, kind)
+    def _parents(self, *, accepted: bool = False) -> Program:
+        """What finds the parents of a round; accepted: along the edges that it has kept."""
+        by_levels = ParentsByRank if "rank" in fields_of(self) else Parents
+        made = like(self, ParentsOfAccepted if accepted else by_levels)
         made.bounded, made.max_iter = False, 1
         return made
 
@@ -333,8 +334,7 @@ class InRounds(Ending, Program):
             yield now
             self.watched, self.converged = now.watched, now.converged
             if apart:
-                kind = ParentsByRank if "rank" in fields_of(self) else Parents
-                yield self._parents(ParentsOfAccepted if now.accepted_edges else kind)
+                yield self._parents(accepted=bool(now.accepted_edges))
             ended = now.converged or begin + LEVELS >= most
             if begin or not ended:
                 level: Any = state["level"]
